@@ -1,0 +1,52 @@
+# Everything carom needs beyond Python and make lands in .venv.
+PYTHON ?= python3
+BIN := .venv/bin
+WORKERS ?= 2
+
+.PHONY: demo test slow lint format bench docs clean
+
+.venv/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+.venv/.test: .venv/.installed
+	$(BIN)/python -m pip install --quiet --editable ".[test]"
+	touch $@
+
+.venv/.bench: .venv/.installed
+	$(BIN)/python -m pip install --quiet --editable ".[bench]"
+	touch $@
+
+.venv/.docs: .venv/.installed
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
+	touch $@
+
+demo: .venv/.installed
+	$(BIN)/carom run newtons_cradle --set stiffness=13.115 --t1 300 --h 0.5 --progress --out out
+
+test: .venv/.test
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow"
+
+slow: .venv/.test
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m slow
+
+lint: .venv/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+
+format: .venv/.test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: .venv/.bench
+	$(BIN)/python benchmarks/run.py
+
+docs: .venv/.docs
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf .venv out dist build site .pytest_cache .hypothesis .ruff_cache

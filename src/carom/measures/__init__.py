@@ -1,0 +1,5 @@
+"""Measures: numbers computed from systems and solutions."""
+
+from carom.measures.convergence import observed_order as observed_order
+from carom.measures.energy import energy as energy
+from carom.measures.energy import momentum as momentum

@@ -1,0 +1,24 @@
+"""Energies and momenta along a solution."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from carom.solution import Solution
+from carom.systems.system import System
+
+
+def energy(system: System, solution: Solution) -> np.ndarray:
+    """Kinetic plus potential energy of every row.
+
+    Example:
+        >>> carom.measures.energy(system, sol)
+    """
+    del system  # the solution knows its system; the argument keeps calls of measures alike
+    return solution.account.energy
+
+
+def momentum(system: System, solution: Solution) -> np.ndarray:
+    """Total linear momentum, the sum of M v, of every row (for coordinates that are all translations along one line)."""
+    M = np.asarray(system.mass_at(solution.t[0], solution.q[0]))
+    return np.sum(solution.v @ M if M.ndim == 2 else solution.v * M, axis=1)

@@ -1,0 +1,8 @@
+"""Methods: one file each, one pure step each."""
+
+from carom.methods.explicit_rk import ExplicitRK as ExplicitRK
+from carom.methods.irk import IRK as IRK
+from carom.methods.tailored_irk import AdditiveTailoredIRK as AdditiveTailoredIRK
+from carom.methods.tailored_irk import TailoredIRK as TailoredIRK
+from carom.methods.tailored_theta import TailoredTheta as TailoredTheta
+from carom.methods.theta import Theta as Theta

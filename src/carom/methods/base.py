@@ -1,0 +1,65 @@
+"""What every method offers: one pure step, its memory, and a declaration of what it handles."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from carom.state import State, Step
+from carom.systems.system import System
+
+PyTree = Any
+
+SMOOTH = frozenset({"mass of q", "mass matrix", "explicit time", "forces", "rate damping", "kinematics"})
+
+
+class AbstractMethod(eqx.Module):
+    """One step of a method. Concrete methods are final; variants are fields or wrappers.
+
+    `handles` names the features of a system (`System.features`) that the method takes into account; `simulate` refuses
+    any other. `order` is the order of convergence on smooth problems, `gives` names what its steps report beyond the
+    state ("modes", "error estimate").
+    """
+
+    handles: ClassVar[frozenset[str]] = frozenset()
+    gives: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    @abc.abstractmethod
+    def order(self) -> int:
+        """Order of convergence on smooth problems."""
+
+    @abc.abstractmethod
+    def init(self, system: System, state: State) -> PyTree:
+        """The method's memory before its first step."""
+
+    @abc.abstractmethod
+    def step(self, system: System, state: State, memory: PyTree, h: Array) -> Step:
+        """One step of size h; `Step.state.t` says where it got to."""
+
+    def objection(self, system: System) -> str | None:
+        """Why this method cannot take this system, beyond the declared features; None if it can."""
+        del system
+        return None
+
+
+def zero_like(state: State) -> Array:
+    """A zero of the state's type."""
+    return jnp.zeros((), state.q.dtype)
+
+
+def hermite(t0: Any, t1: Any, y0: Any, y1: Any, d0: Any, d1: Any, t: Any) -> Any:
+    """Cubic Hermite interpolation at t between (t0, y0) and (t1, y1) with slopes d0, d1; broadcasts over rows."""
+    width = t1 - t0
+    x = (t - t0) / np.where(width > 0, width, 1.0) if isinstance(width, np.ndarray) else (t - t0) / width
+    return (
+        (1 + 2 * x) * (1 - x) ** 2 * y0
+        + x * (1 - x) ** 2 * width * d0
+        + x * x * (3 - 2 * x) * y1
+        - x * x * (1 - x) * width * d1
+    )

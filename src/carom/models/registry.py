@@ -1,0 +1,52 @@
+"""The register of ready-made models: names, arguments, and rebuilding a model from them."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from carom.state import State
+from carom.systems.system import System, with_origin
+
+Model = Callable[..., tuple[System, State]]
+registry: dict[str, Model] = {}
+
+
+def model(fn: Model) -> Model:
+    """Register a model; the system it builds remembers its name and arguments."""
+
+    @functools.wraps(fn)
+    def build_model(*args: Any, **kwargs: Any) -> tuple[System, State]:
+        system, state = fn(*args, **kwargs)
+        bound = inspect.signature(fn).bind(*args, **kwargs)
+        bound.apply_defaults()
+        return _remember(system, fn.__name__, bound.arguments), state
+
+    registry[fn.__name__] = build_model
+    return build_model
+
+
+def build(name: str, arguments: dict[str, Any]) -> tuple[System, State]:
+    """A registered model by name."""
+    if name not in registry:
+        msg = f"unknown model '{name}'; there are {', '.join(sorted(registry))}"
+        raise ValueError(msg)
+    known = inspect.signature(registry[name]).parameters
+    wrong = [key for key in arguments if key not in known]
+    if wrong:
+        msg = f"{name} has no parameter '{wrong[0]}'; it has {', '.join(known)}"
+        raise ValueError(msg)
+    return registry[name](**arguments)
+
+
+def _remember(system: System, name: str, arguments: dict[str, Any]) -> System:
+    plain = {key: np.asarray(v).tolist() if not isinstance(v, (str, bool, type(None))) else v for key, v in arguments.items()}
+    try:
+        return with_origin(system, name, json.dumps(plain))
+    except TypeError:
+        return system

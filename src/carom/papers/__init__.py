@@ -1,0 +1,22 @@
+"""Reproductions: every figure and table of the five papers that prints numbers or a slope.
+
+Each module has `items`, a dictionary from a name such as "table1" to a function that returns claims and a figure; the
+first line of its docstring is the title.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+papers = {
+    "james2020": "Kuwabara-Kono numerical dissipation: granular chains with tailored damping",
+}
+
+
+def paper(key: str) -> ModuleType:
+    """The module of one paper."""
+    if key not in papers:
+        msg = f"unknown paper '{key}'; there are {', '.join(papers)}"
+        raise ValueError(msg)
+    return import_module(f"carom.papers.{key}")

@@ -1,0 +1,60 @@
+"""Progress of a run on the terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+
+class Progress:
+    """A silent progress display; `progress_bar` gives the visible one."""
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        return None
+
+    def update(self, t: float, steps: int) -> None:
+        """Told between chunks: the time reached and the steps accepted."""
+
+
+class Bar(Progress):
+    """A rich progress bar with time, steps and rate, shown once the run has lasted `delay` seconds."""
+
+    def __init__(self, t0: float, t1: float, delay: float):
+        self.t0, self.t1, self.delay = t0, t1, delay
+        self.started = time.perf_counter()
+        self.bar: Any = None
+        self.task: Any = None
+
+    def show(self) -> None:
+        """Open the bar."""
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn("t = {task.fields[t]:.4g} / {task.fields[t1]:.4g}"), BarColumn(), TextColumn("{task.fields[note]}"))
+        self.bar = Progress(*columns, TimeRemainingColumn())
+        self.bar.start()
+        self.task = self.bar.add_task("", total=self.t1 - self.t0, t=self.t0, t1=self.t1, note="")
+
+    def update(self, t: float, steps: int) -> None:
+        """Move the bar."""
+        elapsed = time.perf_counter() - self.started
+        if self.bar is None and elapsed >= self.delay:
+            self.show()
+        if self.bar is not None:
+            self.bar.update(self.task, completed=t - self.t0, t=t, note=f"{steps} steps, {steps / elapsed:,.0f}/s")
+
+    def __exit__(self, *_: Any) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+
+def progress_bar(progress: bool | Progress | None, t0: float, t1: float) -> Progress:
+    """The display asked for: True always, None on a terminal after a second, False never, or the caller's own."""
+    if isinstance(progress, Progress):
+        return progress
+    if progress is None:
+        return Bar(t0, t1, delay=1.0) if sys.stderr.isatty() else Progress()
+    return Bar(t0, t1, delay=0.0) if progress else Progress()

@@ -1,0 +1,253 @@
+"""Solution: what happened, and the evidence that it can be trusted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from carom.methods.base import AbstractMethod, hermite
+from carom.state import Carry, State, Status
+from carom.stepping.base import AbstractStepping
+from carom.systems.system import System
+
+if TYPE_CHECKING:
+    import xarray
+
+_LOOK_BACK = 4  # rows a stepping may still take back
+
+
+class RowStore:
+    """The rows of one trajectory on the host: appended in chunks, rows taken back by the stepping dropped."""
+
+    def __init__(self, start: State):
+        self.start = start
+        self.names: tuple[str, ...] = ("k", "keep", "t", "h", "q", "v")
+        self.shapes: tuple[tuple[int, ...], ...] = ((), (), (), (), start.q.shape, start.v.shape)
+        self.chunks: list[np.ndarray] = []
+        self.wanted: np.ndarray | None = None
+
+    def column(self, name: str) -> slice:
+        """Where a field stands in a packed row."""
+        sizes = [int(np.prod(shape)) for shape in self.shapes]
+        i = self.names.index(name)
+        return slice(sum(sizes[:i]), sum(sizes[: i + 1]))
+
+    def append(self, names: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], rows: np.ndarray) -> None:
+        """Add a chunk. A kept row replaces all rows from its k on; a row not kept takes back all rows after its k."""
+        self.names, self.shapes = names, shapes
+        if not len(rows):
+            return
+        k, keep = rows[:, 0], rows[:, 1] > 0
+        drop_from = np.where(keep, k, k + 1)
+        later = np.minimum.accumulate(np.append(drop_from[1:], np.inf)[::-1])[::-1]
+        while self.chunks and self.chunks[-1][-1, 0] >= drop_from.min():
+            kept = self.chunks[-1][self.chunks[-1][:, 0] < drop_from.min()]
+            self.chunks[-1:] = [kept] if len(kept) else []
+        rows = rows[keep & (k < later)]
+        if len(rows):
+            self.chunks.append(rows)
+        if self.wanted is not None:
+            self._thin()
+
+    def thin_to(self, times: np.ndarray, t0: float, t1: float) -> None:
+        """Keep only rows that bracket one of these times (and the newest few, which may be taken back)."""
+        times = np.atleast_1d(times)
+        if times.ndim != 1 or not np.all((times >= t0) & (times <= t1)):
+            msg = f"save_at must be times between {t0:g} and {t1:g}, got {times}"
+            raise ValueError(msg)
+        self.wanted = np.sort(times)
+
+    def _thin(self) -> None:
+        rows = np.concatenate(self.chunks) if self.chunks else np.zeros((0, 1))
+        if len(rows) <= _LOOK_BACK:
+            return
+        t = rows[:, self.column("t")].ravel()
+        needed = np.zeros(len(rows), bool)
+        after = np.searchsorted(t, self.wanted)
+        needed[np.clip(after, 0, len(t) - 1)] = True
+        needed[np.clip(after - 1, 0, len(t) - 1)] = True
+        needed[-_LOOK_BACK:] = True
+        self.chunks = [rows[needed]]
+
+    def snapshot(self) -> dict[str, np.ndarray]:
+        """The stored columns by name, the start as row 0."""
+        width = sum(int(np.prod(shape)) for shape in self.shapes)
+        first = np.zeros((1, width))
+        for name in ("t", "q", "v"):
+            first[0, self.column(name)] = np.ravel(getattr(self.start, name))
+        first[0, self.column("keep")] = 1.0
+        rows = np.concatenate([first, *self.chunks])
+        columns = {}
+        for name, shape in zip(self.names, self.shapes):
+            values = rows[:, self.column(name)].reshape(len(rows), *shape)
+            columns[name] = values.astype(int) if name in _WHOLE else values
+        del columns["keep"]
+        return columns
+
+
+_WHOLE = ("k", "status", "iterations", "evaluations", "mode", "event", "order")
+
+
+@dataclass(frozen=True)
+class Account:
+    """The evidence: energies and residuals per saved row, and the worst of each."""
+
+    kinetic: np.ndarray
+    potential: np.ndarray
+    residual: np.ndarray
+    extra: dict[str, np.ndarray] = field(default_factory=dict)
+
+    @property
+    def energy(self) -> np.ndarray:
+        """Kinetic and potential energy together."""
+        return self.kinetic + self.potential
+
+    @property
+    def worst(self) -> dict[str, float]:
+        """Largest residual, and how far the energy rose above and fell below its start."""
+        change = self.energy - self.energy[0]
+        worst = {
+            "residual": float(np.max(self.residual, initial=0.0)),
+            "energy rise": float(np.max(change)),
+            "energy loss": float(-np.min(change)),
+        }
+        return worst | {name: float(np.max(np.abs(values), initial=0.0)) for name, values in self.extra.items()}
+
+
+class Solution:
+    """The motion, row by row, with what the steps recorded.
+
+    Attributes `t, q, v, h` are NumPy arrays with one row per saved step; row 0 is the start (with h = 0). `v` is the
+    right limit where velocities jump. `state` is the last state, to start from; `account` holds the evidence, `stats`
+    the counters.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        method: AbstractMethod,
+        stepping: AbstractStepping,
+        columns: dict[str, np.ndarray],
+        carry: Carry,
+        timing: dict[str, float],
+    ):
+        self.system, self.method, self.stepping = system, method, stepping
+        self.columns, self.carry, self.timing = columns, carry, timing
+
+    def __getattr__(self, name: str) -> Any:
+        columns = self.__dict__.get("columns", {})
+        if name in columns:
+            return columns[name]
+        if name in ("impulse", "mode", "multiplier", "order", "event", "work"):
+            msg = f"{type(self.method).__name__} records no '{name}'"
+            raise AttributeError(msg)
+        msg = f"'Solution' has no attribute '{name}'; recorded are {', '.join(columns)}"
+        raise AttributeError(msg)
+
+    def __len__(self) -> int:
+        return len(self.columns["t"])
+
+    def __repr__(self) -> str:
+        n = self.columns["q"].shape[1]
+        span = f"t = {self.t[0]:g} to {self.t[-1]:g}"
+        return f"<Solution of {type(self.method).__name__}: {len(self)} rows, {n} coordinates, {span}, {self.status.name}>"
+
+    @property
+    def status(self) -> Status:
+        """How the run ended."""
+        return Status(int(self.carry.status))
+
+    @property
+    def state(self) -> State:
+        """The last accepted state."""
+        s = self.carry.state
+        return State(s.q, self.system.outer_velocity(s.t, s.q, s.v), s.t)
+
+    @property
+    def force(self) -> np.ndarray:
+        """Contact forces: impulse / h."""
+        h = self.columns["h"]
+        return self.impulse / np.where(h > 0, h, np.inf)[:, None]
+
+    @property
+    def stats(self) -> dict[str, float]:
+        """Counters (accepted, rejected, evaluations, iterations) and times."""
+        counts = {name: int(value) for name, value in vars(self.carry.counts).items()}
+        return counts | self.timing
+
+    @cached_property
+    def account(self) -> Account:
+        """Energies and residuals of the saved rows."""
+        kinetic, potential = (np.asarray(e) for e in _energies(self.system, self.t, self.q, self.v))
+        extra = {name.removeprefix("extra."): values for name, values in self.columns.items() if name.startswith("extra.")}
+        residual = self.columns.get("residual", np.zeros(len(self)))
+        return Account(kinetic, potential, residual, extra)
+
+    def at(self, times: Any) -> tuple[np.ndarray, np.ndarray]:
+        """q and v at any times inside the run, by Hermite interpolation between saved rows."""
+        times = np.atleast_1d(np.asarray(times, float))
+        if times.min() < self.t[0] or times.max() > self.t[-1]:
+            msg = f"times must lie between {self.t[0]:g} and {self.t[-1]:g}"
+            raise ValueError(msg)
+        right = np.clip(np.searchsorted(self.t, times), 1, len(self) - 1)
+        left = right - 1
+        v_left_limit = self.columns.get("v_minus", self.v)
+        q_slope, v_slope = _slopes(self.system, self.t[left], self.q[left], self.v[left])
+        q_end, v_end = _slopes(self.system, self.t[right], self.q[right], v_left_limit[right])
+        a, b, x = self.t[left][:, None], self.t[right][:, None], times[:, None]
+        q = hermite(a, b, self.q[left], self.q[right], np.asarray(q_slope), np.asarray(q_end), x)
+        v = hermite(a, b, self.v[left], v_left_limit[right], np.asarray(v_slope), np.asarray(v_end), x)
+        exact = times == self.t[right]
+        return np.where(exact[:, None], self.q[right], q), np.where(exact[:, None], self.v[right], v)
+
+    def interpolated(self, times: Any) -> Solution:
+        """The solution at given times: q and v interpolated, everything else from the step that contains the time."""
+        times = np.atleast_1d(np.asarray(times, float))
+        rows = np.clip(np.searchsorted(self.t, times), 0, len(self) - 1)
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        columns["q"], columns["v"] = self.at(times)
+        columns["t"] = times
+        return Solution(self.system, self.method, self.stepping, columns, self.carry, self.timing)
+
+    def to_xarray(self) -> xarray.Dataset:
+        """The rows as a dataset with labelled coordinates."""
+        from carom.storage import to_dataset
+
+        return to_dataset(self)
+
+    def save(self, path: Any) -> None:
+        """Write the rows and all that `carom.resume` needs to a netCDF file, replacing it atomically."""
+        from carom.storage import save
+
+        save(self, path)
+
+
+@eqx.filter_jit
+def _energies(system: System, t: Any, q: Any, v: Any) -> tuple[jax.Array, jax.Array]:
+    def one(row):
+        t, q, v = row
+        return system.kinetic_energy(t, q, v), system.potential_energy(t, q)
+
+    return jax.lax.map(one, (jnp.asarray(t), jnp.asarray(q), jnp.asarray(v)))
+
+
+@eqx.filter_jit
+def _slopes(system: System, t: Any, q: Any, v: Any) -> tuple[jax.Array, jax.Array]:
+    """q' and v' along rows of physical velocities."""
+
+    def one(row):
+        t, q, v = row
+        inner = system.inner_velocity(t, q, v)
+        rate = system.rate(t, q, inner)
+        if system.shift is None:
+            return rate, system.acceleration(t, q, v)
+        drift = jax.jvp(lambda x: system.outer_velocity(t, x, jnp.zeros_like(v)), (q,), (rate,))[1]
+        return rate, system.acceleration(t, q, inner) + drift
+
+    return jax.lax.map(one, (jnp.asarray(t), jnp.asarray(q), jnp.asarray(v)))

@@ -1,0 +1,1 @@
+"""Solvers: Newton's method, structured Jacobians, stage equations, contact problems."""

@@ -1,0 +1,213 @@
+"""The stage equations of implicit Runge-Kutta methods, `Z = offset + h A F(y0 + Z)`, solved by Newton's method.
+
+Unknown are the stage increments Z = (Z_q, Z_v), one row per stage. Two ways to the Newton direction: the Jacobian of
+the whole system ("full"), or one Jacobian J of F shared by all stages, for which `I - h A (x) J` falls apart into one
+system `(I - h lambda J) x = b` per eigenvalue of A ("shared"); for chains each of these is one tridiagonal solve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array, Float
+
+from carom.solvers.newton import Newton, Root, newton
+from carom.solvers.structure import Tridiagonal, tridiagonal_jacobian
+
+PyTree = Any
+Pair = tuple[Array, Array]
+Field = Callable[[Array, Array, Array], Pair]
+_FULL_UP_TO = 64  # unknowns; beyond, factorising the coupled stages costs more than extra iterations
+
+
+class Spectrum(eqx.Module):
+    """A = T diag(values) T^{-1}, keeping one of each conjugate pair; `real` tells the real eigenvalues."""
+
+    values: tuple[Array, ...]
+    right: tuple[Array, ...]
+    left: tuple[Array, ...]
+    real: tuple[bool, ...] = eqx.field(static=True)
+
+    def apply(self, solve: Callable[[Array, PyTree], PyTree], r: PyTree) -> PyTree:
+        """T diag(solve(value_i, .)) T^{-1} r, for arrays with one row per stage."""
+        total = jax.tree.map(jnp.zeros_like, r)
+        for value, right, left, real in zip(self.values, self.right, self.left, self.real):
+            x = solve(value, jax.tree.map(lambda c, w=left: w @ c, r))
+            back = jax.tree.map(lambda c, w=right: jnp.outer(w, c), x)
+            total = jax.tree.map(lambda s, b, real=real: s + (b if real else 2.0 * b.real), total, back)
+        return total
+
+
+def spectrum(A: np.ndarray) -> Spectrum:
+    """Eigenvalues of a concrete Runge-Kutta matrix, on the host."""
+    values, T = np.linalg.eig(np.asarray(A, float))
+    left = np.linalg.inv(T)
+    keep = [i for i, value in enumerate(values) if value.imag >= 0]
+    real = tuple(bool(values[i].imag == 0) for i in keep)
+
+    def part(x, r):
+        return jnp.asarray(np.real(x) if r else x)
+
+    return Spectrum(
+        tuple(part(values[i], r) for i, r in zip(keep, real)),
+        tuple(part(T[:, i], r) for i, r in zip(keep, real)),
+        tuple(part(left[i], r) for i, r in zip(keep, real)),
+        real,
+    )
+
+
+def conjugate_spectrum(A: Float[Array, "2 2"]) -> Spectrum:
+    """The same for a traced 2 x 2 matrix with a conjugate pair of eigenvalues, in closed form."""
+    half_trace = 0.5 * (A[0, 0] + A[1, 1])
+    determinant = A[0, 0] * A[1, 1] - A[0, 1] * A[1, 0]
+    value = jax.lax.complex(half_trace, jnp.sqrt(determinant - half_trace**2))
+    right = jnp.stack([A[0, 1] + 0j, value - A[0, 0]])
+    left = jnp.stack([jnp.conj(right[1]), -jnp.conj(right[0])])
+    return Spectrum((value,), (right,), (left / (left @ right),), (False,))
+
+
+class StageEquations(eqx.Module):
+    """The data of one step: field F(t, q, v) -> (q', v'), start, stage times, matrix and offset.
+
+    `tridiagonal` says that the Jacobians of F couple neighbours only and dq'/dv is `kinematic_weight` times the
+    identity; `q_in_rate` and `v_in_force` say whether q' depends on q and v' on v (never both on that path).
+    """
+
+    field: Field
+    t: Float[Array, " s"]
+    start: Pair
+    A: Float[Array, "s s"]
+    h: Array
+    offset: Pair
+    kinematic_weight: Array | float = 1.0
+    tridiagonal: bool = eqx.field(default=False, static=True)
+    q_in_rate: bool = eqx.field(default=False, static=True)
+    v_in_force: bool = eqx.field(default=True, static=True)
+
+    def residual(self, Z: Pair) -> tuple[Pair, Pair]:
+        """Z - offset - h A F(y0 + Z), and the stage rates F."""
+        rates = jax.vmap(self.field)(self.t, self.start[0] + Z[0], self.start[1] + Z[1])
+        return jax.tree.map(lambda z, o, f: z - o - self.h * (self.A @ f), Z, self.offset, rates), rates
+
+    def full_direction(self, Z: Pair, r: Pair) -> Pair:
+        """Newton direction from the Jacobian of all stage equations."""
+        z, unravel = ravel_pytree(Z)
+        J = jax.jacfwd(lambda x: ravel_pytree(self.residual(unravel(x))[0])[0])(z)
+        return unravel(jnp.linalg.solve(J, ravel_pytree(r)[0]))
+
+    def shared_direction(self, spectrum: Spectrum, Z: Pair, r: Pair) -> Pair:
+        """Newton direction with the Jacobian at the mean stage, one solve per eigenvalue of A."""
+        q, v = self.start[0] + jnp.mean(Z[0], 0), self.start[1] + jnp.mean(Z[1], 0)
+        solve = self.tridiagonal_solver(q, v) if self.tridiagonal else self.dense_solver(q, v)
+        return spectrum.apply(lambda value, b: solve(self.h * value, b), r)
+
+    def dense_solver(self, q: Array, v: Array) -> Callable[[Array, Pair], Pair]:
+        """(I - hl J)^{-1} for the first-order system."""
+        y, unravel = ravel_pytree((q, v))
+        t = jnp.mean(self.t)
+        J = jax.jacfwd(lambda x: ravel_pytree(self.field(t, *unravel(x)))[0])(y)
+
+        def solve(hl: Array, b: Pair) -> Pair:
+            x = jnp.linalg.solve(jnp.eye(y.size) - hl * J, jnp.concatenate(b))
+            return x[: q.size], x[q.size :]
+
+        return solve
+
+    def tridiagonal_solver(self, q: Array, v: Array) -> Callable[[Array, Pair], Pair]:
+        """(I - hl J)^{-1} with velocities eliminated: `I - hl (q'_q + v'_v) - w hl^2 v'_q` is tridiagonal."""
+        t, w = jnp.mean(self.t), self.kinematic_weight
+        K = tridiagonal_jacobian(lambda x: self.field(t, x, v)[1], q)
+        D = tridiagonal_jacobian(lambda x: self.field(t, q, x)[1], v) if self.v_in_force else None
+        G = tridiagonal_jacobian(lambda x: self.field(t, x, v)[0], q) if self.q_in_rate else None
+
+        def solve(hl: Array, b: Pair) -> Pair:
+            S: Tridiagonal = K.scaled(-w * hl * hl)
+            right = b[0] + w * hl * b[1]
+            if D is not None:
+                S, right = S + D.scaled(-hl), right - hl * (D @ b[0])
+            if G is not None:
+                S = S + G.scaled(-hl)
+            x = S.plus_diagonal(jnp.ones_like(q)).solve(right)
+            u = b[1] + hl * (K @ x)
+            if D is not None:
+                u = (x - b[0]) / (w * hl)
+            return x, u
+
+        return solve
+
+
+class PositionStages(eqx.Module):
+    """Stage equations with velocities eliminated, `Z = offset + sum_a matrix_a g_a(q0 + Z)`, Z one row per stage.
+
+    For x'' = sum_a g_a(x): matrix_a = h^2 A A_a, with A the matrix of x' = v and A_a that of the acceleration g_a.
+    """
+
+    fields: list[Callable[[Array], Array]]
+    matrices: list[Float[Array, "s s"]]
+    start: Array
+    offset: Float[Array, "s n"]
+    tridiagonal: bool = eqx.field(static=True)
+
+    def residual(self, Z: Array) -> tuple[Array, list[Array]]:
+        """Z - offset - sum_a matrix_a g_a, and the stage accelerations g_a."""
+        rates = [jax.vmap(g)(self.start + Z) for g in self.fields]
+        return Z - self.offset - sum(m @ g for m, g in zip(self.matrices, rates)), rates
+
+    def full_direction(self, Z: Array, r: Array) -> Array:
+        """Newton direction from the Jacobian of all stage equations."""
+        J = jax.jacfwd(lambda x: self.residual(x.reshape(Z.shape))[0].ravel())(Z.ravel())
+        return jnp.linalg.solve(J, r.ravel()).reshape(Z.shape)
+
+    def shared_direction(self, spectrum: Spectrum, Z: Array, r: Array) -> Array:
+        """Newton direction with one Jacobian for all stages and the spectrum of h A for all parts."""
+        q = self.start + jnp.mean(Z, 0)
+        jacobian = tridiagonal_jacobian if self.tridiagonal else lambda f, x: jax.jacfwd(f)(x)
+        K = jacobian(lambda x: sum(g(x) for g in self.fields), q)
+
+        def solve(value: Array, b: Array) -> Array:
+            if isinstance(K, Tridiagonal):
+                return K.scaled(-value * value).plus_diagonal(jnp.ones_like(q)).solve(b)
+            return jnp.linalg.solve(jnp.eye(q.size) - value * value * K, b)
+
+        return spectrum.apply(solve, r)
+
+
+def solve_positions(stages: PositionStages, scale: Array, settings: Newton, spectrum: Spectrum) -> Root:
+    """Solve the stage equations for positions; `scale` is the size of positions and their change over the step."""
+    tol = settings.tol * scale + 4 * jnp.finfo(stages.start.dtype).eps * jnp.max(jnp.abs(stages.start)) + 1e-290
+    direction = stages.full_direction
+    if not coupled(settings, stages.offset.size, stages.start.size, stages.tridiagonal):
+        direction = partial(stages.shared_direction, spectrum)
+    return newton(stages.residual, direction, lambda x: jnp.max(jnp.abs(x)) / tol, stages.offset, settings.max_iter)
+
+
+def coupled(settings: Newton, unknowns: int, coordinates: int, tridiagonal: bool) -> bool:
+    """Whether to factorise the coupled stage equations: on request, or for small systems."""
+    small = unknowns <= _FULL_UP_TO and not (tridiagonal and coordinates > 8)
+    return settings.strategy == "full" or (settings.strategy == "auto" and small)
+
+
+def solve_stages(equations: StageEquations, guess: Pair, rates: Pair, settings: Newton, spectrum: Spectrum) -> Root:
+    """Solve the stage equations from `guess`; `rates` at the start of the step set the scale of the tolerance."""
+    (q, v), h = equations.start, jnp.abs(equations.h)
+    eps = jnp.finfo(q.dtype).eps
+    q_size, v_size = jnp.max(jnp.abs(q)), jnp.max(jnp.abs(v))
+    q_scale = q_size + h * jnp.max(jnp.abs(rates[0])) + h * v_size
+    v_scale = v_size + h * jnp.max(jnp.abs(rates[1]))
+    q_tol = settings.tol * q_scale + 4 * eps * q_size + 1e-290
+    v_tol = settings.tol * v_scale + 4 * eps * (v_size + q_size / h) + 1e-290
+
+    def norm(x: Pair) -> Array:
+        return jnp.maximum(jnp.max(jnp.abs(x[0])) / q_tol, jnp.max(jnp.abs(x[1])) / v_tol)
+
+    direction = equations.full_direction
+    if not coupled(settings, guess[0].size + guess[1].size, q.size, equations.tridiagonal):
+        direction = partial(equations.shared_direction, spectrum)
+    return newton(equations.residual, direction, norm, guess, settings.max_iter)

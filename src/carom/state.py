@@ -1,0 +1,168 @@
+"""State of a system, result of one step, status codes and the errors they become."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, ArrayLike, Float, Int
+
+if TYPE_CHECKING:
+    from carom.solution import Solution
+
+PyTree = Any
+
+
+class Status(enum.IntEnum):
+    """How an attempt ended. Zero is success; every other value stops the run with `message`."""
+
+    OK = 0
+    NEWTON_DIVERGED = 1
+    NOT_FINITE = 2
+    CONTACT_NOT_SOLVED = 3
+    STEP_TOO_SMALL = 4
+    CONSTRAINTS_LOST_RANK = 5
+    NO_POST_IMPACT_STATE = 6
+    EVENT_NOT_LOCATED = 7
+    TOO_MANY_EVENTS = 8
+
+    @property
+    def message(self) -> tuple[str, str]:
+        """What happened, and what to try."""
+        return _MESSAGES[self]
+
+
+_MESSAGES = {
+    Status.OK: ("the step succeeded", ""),
+    Status.NEWTON_DIVERGED: ("Newton's method did not converge", "Reduce h, or use a method with a smoother equation"),
+    Status.NOT_FINITE: ("the state became NaN or infinite", "Reduce h, or check the system with carom.check"),
+    Status.CONTACT_NOT_SOLVED: ("the contact solver did not converge", "Reduce h or raise the solver's max_iter"),
+    Status.STEP_TOO_SMALL: ("the step size fell under its minimum", "Loosen the tolerance or lower h_min"),
+    Status.CONSTRAINTS_LOST_RANK: ("the constraint matrix lost rank", "Remove redundant constraints"),
+    Status.NO_POST_IMPACT_STATE: ("no post-impact state exists", "Check restitution and friction"),
+    Status.EVENT_NOT_LOCATED: ("an event could not be located", "Reduce h"),
+    Status.TOO_MANY_EVENTS: ("too many events in one unit of time", "Use carom.Switching"),
+}
+
+
+class State(eqx.Module):
+    """Time, coordinates and velocities; `v` is the right limit where velocities jump.
+
+    Example:
+        >>> state = carom.State(q=[1.0], v=[0.0])
+    """
+
+    t: Float[Array, ""]
+    q: Float[Array, " nq"]
+    v: Float[Array, " nv"]
+
+    def __init__(self, q: ArrayLike, v: ArrayLike, t: ArrayLike = 0.0):
+        self.t = jnp.asarray(t, float)
+        self.q = jnp.atleast_1d(jnp.asarray(q, float))
+        self.v = jnp.atleast_1d(jnp.asarray(v, float))
+
+    def __check_init__(self):
+        if self.q.ndim != 1 or self.v.ndim != 1:
+            msg = f"State: q and v must be vectors, got shapes {self.q.shape} and {self.v.shape}"
+            raise ValueError(msg)
+
+    def moved(self, t: Array, q: Array, v: Array) -> State:
+        """The same record with other numbers, skipping the conversions of the constructor."""
+        return eqx.tree_at(lambda s: (s.t, s.q, s.v), self, (t, q, v))
+
+
+class Info(eqx.Module):
+    """What only the step knows. Fields left None take no room in the stored rows."""
+
+    status: Int[Array, ""] = eqx.field(default=Status.OK, converter=jnp.int32)
+    residual: Float[Array, ""] = eqx.field(default=0.0, converter=jnp.float64)
+    iterations: Int[Array, ""] = eqx.field(default=0, converter=jnp.int32)
+    evaluations: Int[Array, ""] = eqx.field(default=1, converter=jnp.int32)
+    error: Array | None = None
+    order: Array | None = None
+    v_minus: Array | None = None
+    impulse: Array | None = None
+    mode: Array | None = None
+    event: Array | None = None
+    multiplier: Array | None = None
+    work: Array | None = None
+    extra: dict[str, Array] = eqx.field(default_factory=dict)
+
+
+class Step(eqx.Module):
+    """Result of `method.step`: where it got to, what it must remember, what it saw."""
+
+    state: State
+    memory: PyTree
+    info: Info
+
+
+class Counts(eqx.Module):
+    """Counters of a run, rejected attempts included."""
+
+    accepted: Int[Array, ""]
+    rejected: Int[Array, ""]
+    evaluations: Int[Array, ""]
+    iterations: Int[Array, ""]
+
+    @classmethod
+    def zero(cls) -> Counts:
+        """All counters at zero."""
+        return cls(*(jnp.zeros((), jnp.int64) for _ in range(4)))
+
+    def add(self, info: Info, accepted: Array) -> Counts:
+        """The counters after one more attempt."""
+        ok = jnp.asarray(accepted, jnp.int64)
+        return Counts(
+            self.accepted + ok, self.rejected + 1 - ok, self.evaluations + info.evaluations, self.iterations + info.iterations
+        )
+
+
+class Carry(eqx.Module):
+    """Everything a run needs to go on: the whole of it is stored for `carom.resume`."""
+
+    state: State
+    memory: PyTree
+    stepping: PyTree
+    ends: Float[Array, " segments+1"]
+    k: Int[Array, ""]
+    status: Int[Array, ""]
+    done: Array
+    counts: Counts
+
+
+class Row(eqx.Module):
+    """One line of the log of attempts; `keep` says whether it belongs to the result."""
+
+    k: Array
+    keep: Array
+    t: Array
+    h: Array
+    q: Array
+    v: Array
+    info: Info
+
+
+class SimulationError(RuntimeError):
+    """A run that could not go on. `.solution` holds everything accepted before."""
+
+    def __init__(self, message: str, solution: Solution | None = None, status: Status | None = None):
+        super().__init__(message)
+        self.solution = solution
+        self.status = status
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a run. `.solution` holds everything accepted before; `carom.resume` goes on from it."""
+
+    def __init__(self, message: str, solution: Solution):
+        super().__init__(message)
+        self.solution = solution
+
+
+def lift(tree: PyTree) -> PyTree:
+    """Python and NumPy numbers that are floats become arrays, so that a new value never recompiles."""
+    return jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, float) else x, tree)

@@ -1,0 +1,4 @@
+"""Steppings: who chooses the step size, accepts, rejects and goes back."""
+
+from carom.stepping.grid import Constant as Constant
+from carom.stepping.grid import Prescribed as Prescribed

@@ -1,0 +1,60 @@
+"""What every stepping offers: one attempt at a time, and the clock that lands on every segment's end."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from carom.methods.base import AbstractMethod
+from carom.state import Carry, Info, Row, State, Status, Step
+from carom.systems.system import System
+
+PyTree = Any
+
+
+class AbstractStepping(eqx.Module):
+    """Chooses h, accepts, rejects, goes back.
+
+    `needs` names what a method must give (`AbstractMethod.gives`) for this stepping to work.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset()
+
+    @abc.abstractmethod
+    def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> PyTree:
+        """The stepping's memory before the first attempt."""
+
+    @abc.abstractmethod
+    def attempt(self, system: System, method: AbstractMethod, carry: Carry) -> tuple[Carry, Row]:
+        """Try one step; `row.keep` says whether the result may enter the solution."""
+
+    def objection(self, system: System, state: State, ends: Any) -> str | None:
+        """Why this stepping cannot run over the given segments; None if it can."""
+        del system, state, ends
+        return None
+
+
+def step_status(step: Step) -> Array:
+    """The step's own status, or NOT_FINITE."""
+    s = step.state
+    finite = jnp.isfinite(s.t) & jnp.all(jnp.isfinite(s.q)) & jnp.all(jnp.isfinite(s.v))
+    return jnp.where((step.info.status == Status.OK) & ~finite, Status.NOT_FINITE, step.info.status)
+
+
+def row_of(system: System, k: Array, keep: Array, state: State, h: Array, info: Info) -> Row:
+    """A row of the log, with the velocity the user sees."""
+    return Row(k, keep, state.t, h, state.q, system.outer_velocity(state.t, state.q, state.v), info)
+
+
+def inside(segment_start: Array, segment_end: Array, t: Array, h: Array, jumps: bool) -> tuple[Array, Array]:
+    """Start time and step nudged into the open segment, so that forces are evaluated on its side of a jump."""
+    if not jumps:
+        return t, h
+    first = jnp.nextafter(segment_start, jnp.inf)
+    last = jnp.nextafter(segment_end, -jnp.inf)
+    start = jnp.maximum(t, first)
+    return start, jnp.minimum(h, last - start)

@@ -1,0 +1,208 @@
+"""Runs on disk: netCDF through xarray, and going on from where a run stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import xarray
+
+from carom import loop
+from carom.methods.base import AbstractMethod
+from carom.solution import RowStore, Solution
+from carom.state import Carry, State, Status, lift
+from carom.stepping.base import AbstractStepping
+from carom.systems.system import System
+from carom.tableaux import Tableau, from_name
+
+_DIMS = {"q": "coordinate", "v": "velocity", "v_minus": "velocity"}
+
+
+def to_dataset(solution: Solution) -> xarray.Dataset:
+    """Rows as an xarray dataset."""
+    variables = {}
+    for name, values in solution.columns.items():
+        if name == "t":
+            continue
+        dims = [_DIMS.get(name, f"{name}_{i}") if i == 0 else f"{name}_{i}" for i in range(values.ndim - 1)]
+        variables[name] = (("time", *dims), values)
+    coords: dict[str, Any] = {"time": solution.t}
+    origin = solution.system.origin
+    if solution.system.labels:
+        coords["coordinate"] = list(solution.system.labels)
+    attributes = {
+        "title": repr(solution),
+        "method": json.dumps(describe(solution.method)),
+        "stepping": json.dumps(describe(solution.stepping)),
+        "model": json.dumps(origin and [origin.name, origin.arguments]),
+        "carom": metadata.version("carom"),
+        "jax": metadata.version("jax"),
+        "stats": json.dumps(solution.stats),
+    }
+    return xarray.Dataset(variables, coords, attributes)
+
+
+def save(solution: Solution, path: Any) -> None:
+    """Write the dataset and the carry; the file appears complete or not at all."""
+    path = Path(path)
+    data = to_dataset(solution)
+    for i, leaf in enumerate(jax.tree.leaves(solution.carry)):
+        array = np.asarray(leaf)
+        stored = array.astype(np.int8) if array.dtype == bool else array
+        data[f"carry_{i}"] = (tuple(f"carry_{i}_{d}" for d in range(array.ndim)), stored)
+    data.attrs["fingerprint"] = fingerprint(solution.system, solution.method, solution.stepping)
+    data.attrs["segments"] = int(solution.carry.ends.size)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(path.name + ".part")
+    data.to_netcdf(partial, engine="h5netcdf")
+    os.replace(partial, path)
+
+
+class Loaded:
+    """A stored run: rows as in a `Solution`, without the functions of its system."""
+
+    def __init__(self, data: xarray.Dataset):
+        self.data = data
+        self.columns = {"t": data["time"].to_numpy()}
+        self.columns |= {str(name): data[name].to_numpy() for name in data.data_vars if not str(name).startswith("carry_")}
+        self.stats = json.loads(data.attrs["stats"])
+        self.t, self.q, self.v, self.h = (self.columns[name] for name in ("t", "q", "v", "h"))
+
+    def __repr__(self) -> str:
+        return f"<Loaded {self.data.attrs['title'].strip('<>')}>"
+
+
+def load(path: Any) -> Loaded:
+    """Read a stored run.
+
+    Example:
+        >>> run = carom.load("run.nc"); run.t, run.q, run.v
+    """
+    with xarray.open_dataset(Path(path), engine="h5netcdf") as data:
+        return Loaded(data.load())
+
+
+def resume(
+    path: Any,
+    *,
+    system: System | None = None,
+    method: AbstractMethod | None = None,
+    stepping: AbstractStepping | None = None,
+    t1: float | None = None,
+    save_every: int = 1,
+    stop: Any = None,
+    callback: Any = None,
+    progress: Any = None,
+) -> Solution:
+    """Go on from a stored run to its end, or to another `t1`.
+
+    A ready-made model, its method and its stepping come back by name; a system made of the user's own functions must
+    be passed again, and must be the one that was stored. On the same machine and versions the result equals, bit for
+    bit, that of a run that was never interrupted.
+
+    Example:
+        >>> sol = carom.resume("run.nc", t1=60.0)
+    """
+    run = load(path)
+    attributes = run.data.attrs
+    system = system or _stored_model(attributes)
+    method = method or rebuild(json.loads(attributes["method"]), "method")
+    stepping = stepping or rebuild(json.loads(attributes["stepping"]), "stepping")
+    if fingerprint(system, method, stepping) != attributes["fingerprint"]:
+        msg = f"{path}: the system, method or stepping is not the one that was stored"
+        raise ValueError(msg)
+    state = State(run.q[0], run.v[0], run.t[0])
+    ends = np.zeros(int(attributes["segments"]))
+    ends[-1] = np.inf
+    problem = loop.Problem(lift(system), lift(method), lift(stepping), loop._stop(stop), loop._save_every(save_every))
+    carry = _restore(loop.first_carry(problem, state, ends), run.data)
+    if t1 is not None:
+        carry = extend(carry, float(t1))
+    store = RowStore(state)
+    names = tuple(n for n in run.columns if n != "keep")
+    ordered = ("k", "keep", "t", "h", "q", "v", *(n for n in names if n not in ("k", "t", "h", "q", "v")))
+    columns = run.columns | {"keep": np.ones(len(run.t))}
+    rows = np.concatenate([columns[n].reshape(len(run.t), -1).astype(float) for n in ordered], axis=1)
+    store.append(ordered, tuple(columns[n].shape[1:] for n in ordered), rows[1:])
+    return loop.finish(loop.Run(problem, carry, [store]), callback, progress, None)
+
+
+def extend(carry: Carry, t1: float) -> Carry:
+    """A carry that goes on to another end; off the grid, the grid starts anew where the run stands."""
+    if t1 < float(carry.state.t):
+        msg = f"t1 = {t1:g} lies before the end of the stored run, t = {float(carry.state.t):g}"
+        raise ValueError(msg)
+    last = carry.ends.size - 2
+    done = bool(carry.done) and float(carry.ends[-1]) < t1
+    carry = eqx.tree_at(lambda c: c.ends, carry, carry.ends.at[-1].set(t1))
+    carry = eqx.tree_at(lambda c: c.done, carry, jnp.asarray(t1 <= float(carry.state.t)))
+    place = carry.stepping
+    if done and hasattr(place, "segment"):
+        place = eqx.tree_at(lambda p: p.segment, place, jnp.asarray(last, place.segment.dtype))
+        carry = eqx.tree_at(lambda c: c.stepping, carry, place)
+    return carry
+
+
+def _restore(template: Carry, data: xarray.Dataset) -> Carry:
+    leaves, treedef = jax.tree.flatten(template)
+    stored = [jnp.asarray(data[f"carry_{i}"].to_numpy()).astype(leaf.dtype) for i, leaf in enumerate(leaves)]
+    carry = jax.tree.unflatten(treedef, stored)
+    return eqx.tree_at(lambda c: c.status, carry, jnp.int32(Status.OK))
+
+
+def _stored_model(attributes: dict[str, Any]) -> System:
+    origin = json.loads(attributes["model"])
+    if origin is None:
+        msg = "this run's system is made of user functions: pass it again as system="
+        raise ValueError(msg)
+    from carom import models
+
+    return models.build(origin[0], json.loads(origin[1]))[0]
+
+
+def fingerprint(system: System, method: AbstractMethod, stepping: AbstractStepping) -> str:
+    """A hash of the numbers and the code of system, method and stepping."""
+    digest = hashlib.sha256()
+    for leaf in jax.tree.leaves(lift((system, method, stepping)), is_leaf=lambda x: callable(x) and not isinstance(x, eqx.Module)):
+        if callable(leaf):
+            code = getattr(leaf, "__code__", None)
+            digest.update(getattr(leaf, "__qualname__", type(leaf).__name__).encode())
+            digest.update(b"" if code is None else code.co_code + repr(code.co_consts).split(" at 0x")[0].encode())
+        else:
+            digest.update(np.asarray(leaf).tobytes())
+    digest.update(json.dumps([describe(method), type(stepping).__name__]).encode())
+    return digest.hexdigest()
+
+
+def describe(value: Any) -> Any:
+    """A record as plain data: class name and fields."""
+    if isinstance(value, Tableau):
+        return {"tableau": value.name}
+    if isinstance(value, eqx.Module):
+        return {"class": type(value).__name__, "fields": {name: describe(x) for name, x in vars(value).items()}}
+    if eqx.is_array_like(value) and value is not None:
+        return np.asarray(value).tolist()
+    return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
+
+
+def rebuild(plain: Any, role: str) -> Any:
+    """The record that `describe` made plain."""
+    if isinstance(plain, dict) and "tableau" in plain:
+        return from_name(plain["tableau"])
+    if isinstance(plain, dict):
+        import carom
+
+        kind = getattr(carom, plain["class"], None)
+        if kind is None:
+            msg = f"the stored {role} {plain['class']} is not one of carom's: pass it again as {role}="
+            raise ValueError(msg)
+        return kind(**{name: rebuild(x, role) for name, x in plain["fields"].items()})
+    return plain

@@ -1,0 +1,5 @@
+"""Systems: what a user writes, and everything carom derives from it."""
+
+from carom.systems.interactions import Interactions as Interactions
+from carom.systems.regularise import regularise as regularise
+from carom.systems.system import System as System

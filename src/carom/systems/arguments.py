@@ -1,0 +1,84 @@
+"""Turning what a user writes into one calling convention, with errors in the user's words."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+
+class UserFunction(eqx.Module):
+    """A user's function called by carom with the full set of arguments; it receives those it asked for.
+
+    The argument named `p` receives the system's parameters; the others are recognised by their number.
+    """
+
+    fn: Callable[..., Any]
+    takes: tuple[str, ...] = eqx.field(static=True)
+    wants_params: bool = eqx.field(static=True)
+
+    def __call__(self, params: Any, **available: Any) -> Any:
+        """Call with the arguments the function takes, by position; `p` by name."""
+        values = [available[name] for name in self.takes]
+        return self.fn(*values, p=params) if self.wants_params else self.fn(*values)
+
+
+def user_function(fn: Any, role: str, *signatures: tuple[str, ...]) -> UserFunction:
+    """Wrap `fn`, whose positional arguments must match one of `signatures` in number."""
+    if isinstance(fn, UserFunction):
+        return fn
+    wanted = " or ".join(f"({', '.join(names)})" for names in signatures)
+    if not callable(fn):
+        msg = f"{role} must be a function of {wanted}, got {type(fn).__name__}"
+        raise TypeError(msg)
+    names = _parameter_names(fn)
+    wants_params = "p" in names
+    positional = [name for name in names if name != "p"]
+    for signature in signatures:
+        if len(signature) == len(positional):
+            return UserFunction(fn, signature, wants_params)
+    msg = f"{role} must be a function of {wanted} (and optionally p), got ({', '.join(names)})"
+    raise TypeError(msg)
+
+
+def _parameter_names(fn: Callable[..., Any]) -> list[str]:
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    parameters = inspect.signature(fn).parameters.values()
+    return [p.name for p in parameters if (p.kind in kinds and p.default is p.empty) or p.name == "p"]
+
+
+def numbers(
+    value: Any, name: str, *, size: int | None = None, positive: bool = False, nonnegative: bool = False, of: str = "entry"
+) -> Array:
+    """A scalar or a vector of `size` finite numbers; errors name the argument and the index."""
+    array = np.asarray(value, float)
+    if array.ndim > 1 or (size is not None and array.ndim == 1 and array.size not in (1, size)):
+        msg = f"{name} must be a number or one number per {of} ({size}), got shape {array.shape}"
+        raise ValueError(msg)
+    bad = ~np.isfinite(array)
+    wanted = "finite"
+    if positive:
+        bad, wanted = bad | ~(array > 0), "positive"
+    elif nonnegative:
+        bad, wanted = bad | ~(array >= 0), "zero or positive"
+    if bad.any():
+        where = f"{name}[{int(np.flatnonzero(bad)[0])}]" if array.ndim else name
+        msg = f"{name} must be {wanted}, got {where} = {array[bad][0] if array.ndim else float(array)}"
+        raise ValueError(msg)
+    return jnp.asarray(array)
+
+
+def per_entry(value: Any, name: str, size: int, of: str, **kind: bool) -> Array:
+    """Like `numbers`, spread over `size` entries."""
+    array = numbers(value, name, size=size, of=of, **kind)
+    return jnp.broadcast_to(array.reshape(-1) if array.ndim else array, (size,))
+
+
+def names_of(items: Sequence[str]) -> str:
+    """A readable list of names."""
+    return ", ".join(f"'{item}'" for item in items) if items else "none"

@@ -1,0 +1,326 @@
+"""System: masses, potential, named forces, rate damping, kinematics, constraints and contacts; everything else derived.
+
+Letters as in docs/notation.md: q coordinates, v velocities, M mass, f forces, V potential, g constraints.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike
+
+from carom.systems.arguments import UserFunction, names_of, user_function
+from carom.systems.interactions import Interactions
+
+Part = Interactions | UserFunction
+CONSERVATIVE = "conservative"
+
+
+class Origin:
+    """The model and arguments (as JSON) a system was built from. All are equal, so that none makes JAX recompile."""
+
+    def __init__(self, name: str, arguments: str):
+        self.name, self.arguments = name, arguments
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Origin)
+
+    def __hash__(self) -> int:
+        return hash(Origin)
+
+
+class System(eqx.Module):
+    """The equations of motion `M v' = -dV/dq + forces + rate damping`, `q' = v` (or `kinematics`).
+
+    Args:
+        mass: a number, one per coordinate, a symmetric matrix, or a function `M(q)` / `M(t, q)`. With a function the
+            inertia terms (Coriolis and the like) are derived: never put them into `forces`.
+        potential: `V(q)`, `V(t, q)`, `Interactions`, or a dictionary of named ones.
+        forces: `{name: f(t, q, v)}`; `f(t, q, v, lam)` where forces depend on the constraint multipliers.
+        rate_damping: `{part: gamma}` adds `gamma d/dt(force of that part of the potential)`, gamma a number or one per
+            interaction; `{name: R}` with a potential-like `R(q)` adds `d/dt(-dR/dq)`.
+        kinematics: `q'(t, q, v)`, affine in v; default `q' = v`.
+        constraints: bilateral constraints `g(q)` or `g(t, q)`, zero when fulfilled.
+        nonholonomic: constraints on velocities `k(q, v)`.
+        contacts: unilateral contacts, a `carom.Contacts`.
+        friction: friction elements without a unilateral contact, a `carom.FrictionElements`.
+        params: any pytree; functions with an argument named `p` receive it. New values never recompile.
+        jumps: instants at which forces jump in time; every stepping lands on them.
+        structure: "auto", "dense" or "tridiagonal": what carom may assume of the Jacobians of the forces.
+        labels: names of the coordinates, for plots and files.
+
+    Example:
+        >>> pendulum = carom.System(mass=1.0, potential=lambda q: 9.81 * (1 - jnp.cos(q[0])))
+    """
+
+    mass: Array | UserFunction
+    potential: dict[str, Part]
+    forces: dict[str, UserFunction]
+    rate_damping: dict[str, Array | Part]
+    kinematics: UserFunction | None
+    shift: Callable[..., Array] | None
+    constraints: UserFunction | None
+    nonholonomic: UserFunction | None
+    contacts: Any
+    friction: Any
+    params: Any
+    jumps: Array
+    structure: str = eqx.field(static=True)
+    labels: tuple[str, ...] = eqx.field(static=True)
+    origin: Origin | None = eqx.field(static=True)
+
+    def __init__(
+        self,
+        mass: ArrayLike | Callable[..., Any] = 1.0,
+        potential: Any = None,
+        forces: Mapping[str, Callable[..., Any]] | None = None,
+        *,
+        rate_damping: Mapping[str, Any] | None = None,
+        kinematics: Callable[..., Any] | None = None,
+        constraints: Callable[..., Any] | None = None,
+        nonholonomic: Callable[..., Any] | None = None,
+        contacts: Any = None,
+        friction: Any = None,
+        params: Any = None,
+        jumps: Sequence[float] = (),
+        structure: str = "auto",
+        labels: Sequence[str] = (),
+    ):
+        self.mass = user_function(mass, "mass", ("q",), ("t", "q")) if callable(mass) else _mass(mass)
+        named = potential if isinstance(potential, Mapping) else {} if potential is None else {CONSERVATIVE: potential}
+        self.potential = {name: _part(part, f"potential '{name}'") for name, part in named.items()}
+        self.forces = {
+            name: user_function(f, f"force '{name}'", ("t", "q", "v"), ("t", "q", "v", "lam"))
+            for name, f in _mapping(forces, "forces").items()
+        }
+        self.rate_damping = {
+            name: _rate(value, name, self.potential) for name, value in _mapping(rate_damping, "rate_damping").items()
+        }
+        self.kinematics = kinematics and user_function(kinematics, "kinematics", ("t", "q", "v"))
+        self.shift = None
+        self.constraints = constraints and user_function(constraints, "constraints", ("q",), ("t", "q"))
+        self.nonholonomic = nonholonomic and user_function(nonholonomic, "nonholonomic", ("q", "v"), ("t", "q", "v"))
+        self.contacts = contacts
+        self.friction = friction
+        self.params = None if params is None else jax.tree.map(jnp.asarray, params)
+        instants = np.unique(np.asarray(jumps, float))
+        if not np.isfinite(instants).all():
+            msg = f"jumps must be finite times, got {list(jumps)}"
+            raise ValueError(msg)
+        self.jumps = jnp.asarray(instants)
+        if structure not in ("auto", "dense", "tridiagonal"):
+            msg = f"structure must be 'auto', 'dense' or 'tridiagonal', got '{structure}'"
+            raise ValueError(msg)
+        self.structure = structure
+        self.labels = tuple(labels)
+        self.origin = None
+
+    # ---- what there is ------------------------------------------------------------------------------------------
+
+    @property
+    def features(self) -> frozenset[str]:
+        """The features a method must handle to take this system."""
+        present = {
+            "mass of q": isinstance(self.mass, UserFunction),
+            "mass matrix": not isinstance(self.mass, UserFunction) and self.mass.ndim == 2,
+            "explicit time": any(isinstance(p, UserFunction) and "t" in p.takes for p in self.potential.values()),
+            "forces": bool(self.forces),
+            "multiplier forces": any("lam" in f.takes for f in self.forces.values()),
+            "rate damping": bool(self.rate_damping),
+            "kinematics": self.kinematics is not None or self.shift is not None,
+            "constraints": self.constraints is not None,
+            "nonholonomic constraints": self.nonholonomic is not None,
+            "contacts": self.contacts is not None,
+            "friction": self.friction is not None or getattr(self.contacts, "has_friction", False),
+        }
+        return frozenset(name for name, there in present.items() if there)
+
+    @property
+    def is_tridiagonal(self) -> bool:
+        """Whether the Jacobians of all forces are tridiagonal (declared, or seen from neighbour stencils)."""
+        if self.structure != "auto":
+            return self.structure == "tridiagonal"
+        smooth = not (self.forces or self.kinematics or isinstance(self.mass, UserFunction) or self.mass.ndim == 2)
+        parts = [*self.potential.values(), *(r for r in self.rate_damping.values() if isinstance(r, Part))]
+        neighbours = all(isinstance(p, Interactions) and p.span is not None and p.span <= 1 for p in parts)
+        return smooth and bool(parts) and neighbours
+
+    # ---- mass ---------------------------------------------------------------------------------------------------
+
+    def mass_at(self, t: Array, q: Array) -> Array:
+        """Mass as a scalar, a diagonal or a matrix."""
+        return jnp.asarray(self.mass(self.params, t=t, q=q)) if isinstance(self.mass, UserFunction) else self.mass
+
+    def mass_times(self, t: Array, q: Array, v: Array) -> Array:
+        """M v."""
+        M = self.mass_at(t, q)
+        return M @ v if M.ndim == 2 else M * v
+
+    def mass_solve(self, t: Array, q: Array, f: Array) -> Array:
+        """M^{-1} f."""
+        M = self.mass_at(t, q)
+        return jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(M), True), f) if M.ndim == 2 else f / M
+
+    # ---- energies and forces ------------------------------------------------------------------------------------
+
+    def part_energy(self, name: str, t: Array, q: Array) -> Array:
+        """Energy of one part of the potential."""
+        return _evaluate(self.potential[name], self.params, t, q)
+
+    def potential_energy(self, t: Array, q: Array) -> Array:
+        """V(t, q), all parts."""
+        return sum((self.part_energy(name, t, q) for name in self.potential), jnp.zeros((), q.dtype))
+
+    def kinetic_energy(self, t: Array, q: Array, v: Array) -> Array:
+        """v M v / 2."""
+        return 0.5 * jnp.vdot(v, self.mass_times(t, q, v))
+
+    def part_force(self, name: str, t: Array, q: Array) -> Array:
+        """-dV_name/dq."""
+        return -jax.grad(lambda x: self.part_energy(name, t, x))(q)
+
+    def conservative_force(self, t: Array, q: Array) -> Array:
+        """-dV/dq, all parts."""
+        return -jax.grad(lambda x: self.potential_energy(t, x))(q)
+
+    def damping_potential(self, t: Array, q: Array) -> Array:
+        """R(q): rate damping is the force d/dt(-dR/dq)."""
+        total = jnp.zeros((), q.dtype)
+        for name, rate in self.rate_damping.items():
+            part = rate if isinstance(rate, Part) else _scaled(self.potential[name], rate)
+            total = total + _evaluate(part, self.params, t, q)
+        return total
+
+    def damped_impulse(self, t: Array, q: Array) -> Array:
+        """r(q) = -dR/dq, whose time derivative is the rate-damping force."""
+        return -jax.grad(lambda x: self.damping_potential(t, x))(q)
+
+    def applied_force(self, t: Array, q: Array, v: Array, lam: Array | None = None) -> Array:
+        """Sum of the named forces."""
+        return sum((self.named_force(name, t, q, v, lam) for name in self.forces), jnp.zeros_like(v))
+
+    def named_force(self, name: str, t: Array, q: Array, v: Array, lam: Array | None = None) -> Array:
+        """One named force."""
+        return jnp.asarray(self.forces[name](self.params, t=t, q=q, v=v, lam=lam), float)
+
+    def inertia_force(self, t: Array, q: Array, v: Array) -> Array:
+        """dT/dq - (dM/dt) v: what M(t, q) adds to the right-hand side of M v' (zero for a constant mass)."""
+        if not isinstance(self.mass, UserFunction):
+            return jnp.zeros_like(v)
+        momentum_rate = jax.jvp(lambda s, x: self.mass_times(s, x, v), (t, q), (jnp.ones_like(t), self.rate(t, q, v)))[1]
+        return self.to_velocities(t, q, v, jax.grad(lambda x: self.kinetic_energy(t, x, v))(q)) - momentum_rate
+
+    def force(self, t: Array, q: Array, v: Array) -> Array:
+        """Everything on the right-hand side of M v', constraint and contact forces excepted."""
+        f = self.to_velocities(t, q, v, self.conservative_force(t, q)) + self.applied_force(t, q, v)
+        f = f + self.inertia_force(t, q, v)
+        if self.rate_damping and self.shift is None:
+            f = f + jax.jvp(lambda x: self.damped_impulse(t, x), (q,), (self.rate(t, q, v),))[1]
+        return f
+
+    def acceleration(self, t: Array, q: Array, v: Array) -> Array:
+        """M^{-1} force."""
+        return self.mass_solve(t, q, self.force(t, q, v))
+
+    # ---- kinematics ---------------------------------------------------------------------------------------------
+
+    def rate(self, t: Array, q: Array, v: Array) -> Array:
+        """q' = B(t, q) v + a(t, q)."""
+        if self.kinematics is not None:
+            return self.kinematics(self.params, t=t, q=q, v=v)
+        return v if self.shift is None else v + self.shift(self, t, q)
+
+    def to_velocities(self, t: Array, q: Array, v: Array, covector: Array) -> Array:
+        """B^T covector: a gradient with respect to q as a generalised force."""
+        if self.kinematics is None:
+            return covector
+        return jax.vjp(lambda u: self.rate(t, q, u), v)[1](covector)[0]
+
+    def inner_velocity(self, t: Array, q: Array, v: Array) -> Array:
+        """The velocity variable a method steps, from the one the user gives."""
+        return v if self.shift is None else v - self.shift(self, t, q)
+
+    def outer_velocity(self, t: Array, q: Array, v: Array) -> Array:
+        """The velocity the user sees, from the variable a method steps."""
+        return v if self.shift is None else v + self.shift(self, t, q)
+
+    def constraint(self, t: Array, q: Array) -> Array:
+        """g(t, q) of the bilateral constraints, a vector."""
+        if self.constraints is None:
+            return jnp.zeros(0)
+        return jnp.atleast_1d(self.constraints(self.params, t=t, q=q))
+
+
+def with_origin(system: System, name: str, arguments: str) -> System:
+    """Note which ready-made model this is, so that a stored run can rebuild it."""
+    marked = copy.copy(system)
+    object.__setattr__(marked, "origin", Origin(name, arguments))
+    return marked
+
+
+def _mapping(value: Any, name: str) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        msg = f"{name} must be a dictionary {{name: value}}, got {type(value).__name__}"
+        raise TypeError(msg)
+    return value
+
+
+def _mass(value: ArrayLike) -> Array:
+    mass = np.asarray(value, float)
+    if mass.ndim > 2 or (mass.ndim == 2 and mass.shape[0] != mass.shape[1]):
+        msg = f"mass must be a number, one per coordinate, or a square matrix, got shape {mass.shape}"
+        raise ValueError(msg)
+    if not np.isfinite(mass).all():
+        msg = f"mass must be finite, got {_first_bad(mass, ~np.isfinite(mass))}"
+        raise ValueError(msg)
+    if mass.ndim < 2 and (mass <= 0).any():
+        msg = f"mass must be positive, got {_first_bad(mass, mass <= 0)}"
+        raise ValueError(msg)
+    if mass.ndim == 2 and not np.allclose(mass, mass.T, rtol=1e-12, atol=0.0):
+        i, j = np.unravel_index(np.argmax(np.abs(mass - mass.T)), mass.shape)
+        msg = f"mass must be symmetric, got mass[{i},{j}] = {mass[i, j]} but mass[{j},{i}] = {mass[j, i]}"
+        raise ValueError(msg)
+    return jnp.asarray(mass)
+
+
+def _first_bad(values: np.ndarray, bad: np.ndarray) -> str:
+    index = tuple(int(i) for i in np.argwhere(bad)[0]) if values.ndim else ()
+    return f"mass[{', '.join(map(str, index))}] = {values[index]}" if index else f"mass = {float(values)}"
+
+
+def _part(value: Any, role: str) -> Part:
+    return value if isinstance(value, Interactions) else user_function(value, role, ("q",), ("t", "q"))
+
+
+def _rate(value: Any, name: str, potential: Mapping[str, Part]) -> Array | Part:
+    if isinstance(value, Interactions) or callable(value):
+        return _part(value, f"rate_damping '{name}'")
+    if name not in potential:
+        msg = f"rate_damping names '{name}', but the potential has the parts {names_of(list(potential))}"
+        raise ValueError(msg)
+    gamma = np.asarray(value, float)
+    if not (np.isfinite(gamma) & (gamma >= 0)).all():
+        msg = f"rate_damping['{name}'] must be zero or positive, got {gamma}"
+        raise ValueError(msg)
+    if gamma.ndim and not isinstance(potential[name], Interactions):
+        msg = f"rate_damping['{name}']: one value per interaction needs a potential given as Interactions"
+        raise ValueError(msg)
+    return jnp.asarray(gamma)
+
+
+def _evaluate(part: Any, params: Any, t: Array, q: Array) -> Array:
+    return part(q) if isinstance(part, Interactions) else jnp.asarray(part(params, t=t, q=q), float).reshape(())
+
+
+def _scaled(part: Part, gamma: Array) -> Any:
+    if isinstance(part, Interactions):
+        return part.scaled(gamma)
+    return lambda params, t, q: gamma * part(params, t=t, q=q)
