@@ -15,6 +15,9 @@ from carom import tableaux as tableaux  # noqa: E402
 from carom.methods import AdditiveTailoredIRK as AdditiveTailoredIRK  # noqa: E402
 from carom.methods import ExplicitRK as ExplicitRK  # noqa: E402
 from carom.methods import IRK as IRK  # noqa: E402
+from carom.methods import LobattoIIIAB as LobattoIIIAB  # noqa: E402
+from carom.methods import RATTLE as RATTLE  # noqa: E402
+from carom.methods import Spark as Spark  # noqa: E402
 from carom.methods import TailoredIRK as TailoredIRK  # noqa: E402
 from carom.methods import TailoredTheta as TailoredTheta  # noqa: E402
 from carom.methods import Theta as Theta  # noqa: E402
@@ -32,6 +35,8 @@ from carom.systems import Interactions as Interactions  # noqa: E402
 from carom.systems import System as System  # noqa: E402
 from carom.systems import regularise as regularise  # noqa: E402
 from carom.systems.check import check as check  # noqa: E402
+from carom.systems.consistent import consistent as consistent  # noqa: E402
+from carom.systems.consistent import multiplier as multiplier  # noqa: E402
 from carom.tableaux import Tableau as Tableau  # noqa: E402
 from carom.tableaux import explicit as explicit  # noqa: E402
 from carom.tableaux import gauss as gauss  # noqa: E402

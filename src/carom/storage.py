@@ -72,7 +72,9 @@ class Loaded:
     def __init__(self, data: xarray.Dataset):
         self.data = data
         self.columns = {"t": data["time"].to_numpy()}
-        self.columns |= {str(name): data[name].to_numpy() for name in data.data_vars if not str(name).startswith("carry_")}
+        self.columns |= {
+            str(name): data[name].to_numpy() for name in data.data_vars if not str(name).startswith("carry_")
+        }
         self.stats = json.loads(data.attrs["stats"])
         self.t, self.q, self.v, self.h = (self.columns[name] for name in ("t", "q", "v", "h"))
 
@@ -116,10 +118,11 @@ def resume(
     system = system or _stored_model(attributes)
     method = method or rebuild(json.loads(attributes["method"]), "method")
     stepping = stepping or rebuild(json.loads(attributes["stepping"]), "stepping")
+    state = State(run.q[0], run.v[0], run.t[0])
+    method = method.tuned(system, state, stepping.first_step)
     if fingerprint(system, method, stepping) != attributes["fingerprint"]:
         msg = f"{path}: the system, method or stepping is not the one that was stored"
         raise ValueError(msg)
-    state = State(run.q[0], run.v[0], run.t[0])
     ends = np.zeros(int(attributes["segments"]))
     ends[-1] = np.inf
     problem = loop.Problem(lift(system), lift(method), lift(stepping), loop._stop(stop), loop._save_every(save_every))
@@ -171,7 +174,9 @@ def _stored_model(attributes: dict[str, Any]) -> System:
 def fingerprint(system: System, method: AbstractMethod, stepping: AbstractStepping) -> str:
     """A hash of the numbers and the code of system, method and stepping."""
     digest = hashlib.sha256()
-    for leaf in jax.tree.leaves(lift((system, method, stepping)), is_leaf=lambda x: callable(x) and not isinstance(x, eqx.Module)):
+    for leaf in jax.tree.leaves(
+        lift((system, method, stepping)), is_leaf=lambda x: callable(x) and not isinstance(x, eqx.Module)
+    ):
         if callable(leaf):
             code = getattr(leaf, "__code__", None)
             digest.update(getattr(leaf, "__qualname__", type(leaf).__name__).encode())
@@ -188,6 +193,8 @@ def describe(value: Any) -> Any:
         return {"tableau": value.name}
     if isinstance(value, eqx.Module):
         return {"class": type(value).__name__, "fields": {name: describe(x) for name, x in vars(value).items()}}
+    if isinstance(value, dict):
+        return {"dictionary": {name: describe(x) for name, x in value.items()}}
     if eqx.is_array_like(value) and value is not None:
         return np.asarray(value).tolist()
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
@@ -197,6 +204,8 @@ def rebuild(plain: Any, role: str) -> Any:
     """The record that `describe` made plain."""
     if isinstance(plain, dict) and "tableau" in plain:
         return from_name(plain["tableau"])
+    if isinstance(plain, dict) and "dictionary" in plain:
+        return {name: rebuild(x, role) for name, x in plain["dictionary"].items()}
     if isinstance(plain, dict):
         import carom
 

@@ -2,6 +2,9 @@
 
 from carom.methods.explicit_rk import ExplicitRK as ExplicitRK
 from carom.methods.irk import IRK as IRK
+from carom.methods.spark import RATTLE as RATTLE
+from carom.methods.spark import LobattoIIIAB as LobattoIIIAB
+from carom.methods.spark import Spark as Spark
 from carom.methods.tailored_irk import AdditiveTailoredIRK as AdditiveTailoredIRK
 from carom.methods.tailored_irk import TailoredIRK as TailoredIRK
 from carom.methods.tailored_theta import TailoredTheta as TailoredTheta

@@ -47,6 +47,11 @@ class Constant(AbstractStepping):
             raise ValueError(msg)
         self.h = jnp.asarray(h, float)
 
+    @property
+    def first_step(self) -> float:
+        """h."""
+        return float(self.h)
+
     def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> GridPosition:
         """At the start of the first segment."""
         del system, method, state
@@ -91,6 +96,11 @@ class Prescribed(AbstractStepping):
             return f"Prescribed: the steps add up to {total:g}, but t1 - t0 = {wanted:g}"
         return None
 
+    @property
+    def first_step(self) -> float:
+        """The largest of the steps."""
+        return float(np.max(self.steps))
+
     def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> GridPosition:
         """At the start of the first segment."""
         del system, method, state
@@ -134,7 +144,9 @@ def _take(
     place = GridPosition(
         segment, jnp.where(ends_segment, target, place.origin), jnp.where(ends_segment, 0, place.j + (ok & arrived))
     )
-    state, memory = jax.tree.map(lambda new, old: jnp.where(ok, new, old), (state, step.memory), (carry.state, carry.memory))
+    state, memory = jax.tree.map(
+        lambda new, old: jnp.where(ok, new, old), (state, step.memory), (carry.state, carry.memory)
+    )
     k = carry.k + ok
     taken = jnp.where(arrived, h, state.t - carry.state.t)
     row = row_of(system, k, ok, state, taken, step.info)
