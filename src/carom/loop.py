@@ -55,9 +55,7 @@ class Layout(eqx.Module):
     def of(cls, row: Row) -> Layout:
         """Read the layout off a row (of one lane)."""
         leaves = jax.tree_util.tree_flatten_with_path(row)[0]
-        names = tuple(
-            jax.tree_util.keystr(path, simple=True, separator=".").removeprefix("info.") for path, _ in leaves
-        )
+        names = tuple(jax.tree_util.keystr(path, simple=True, separator=".").removeprefix("info.") for path, _ in leaves)
         return cls(names, tuple(tuple(leaf.shape) for _, leaf in leaves))
 
     @property
@@ -127,9 +125,7 @@ def advance(problem: Problem, carry: Carry, limits: tuple[Array, Array], rows: i
 
     tried = eqx.filter_closure_convert(one_attempt, problem, carry)
     shape = tried.out_struct[1]
-    layout = Layout.of(
-        shape if lanes is None else jax.tree.map(lambda s: jax.ShapeDtypeStruct(s.shape[1:], s.dtype), shape)
-    )
+    layout = Layout.of(shape if lanes is None else jax.tree.map(lambda s: jax.ShapeDtypeStruct(s.shape[1:], s.dtype), shape))
     room = max(1, min(rows, int(_BUFFER_BYTES / (8 * layout.width * (lanes or 1)))))
     buffer = jnp.zeros((room, layout.width) if lanes is None else (room, lanes, layout.width))
     most_rows = jnp.minimum(limits[0], room)
@@ -342,9 +338,7 @@ def simulate_batch(
         >>> chains, states = zip(*(carom.models.dimer_chain(25, r, 0.06) for r in (0.4, 0.6, 0.8)))
         >>> sols = carom.simulate_batch(chains, states, carom.TailoredIRK(), t1=30.0, h=0.1)
     """
-    steppings = (
-        stepping if h is None else [Constant(x) for x in h] if isinstance(h, (Sequence, np.ndarray)) else Constant(h)
-    )
+    steppings = stepping if h is None else [Constant(x) for x in h] if isinstance(h, (Sequence, np.ndarray)) else Constant(h)
     if (h is None) == (stepping is None):
         _stepping(None if h is None else 1.0, None if stepping is None else Constant(1.0))
     columns = {"system": system, "state": state, "method": method, "stepping": steppings, "t1": t1}
@@ -359,6 +353,7 @@ def simulate_batch(
     for lane in each:
         ends = segment_ends(lane["system"], lane["state"], lane["t1"])
         refuse(lane["system"], lane["state"], lane["method"], lane["stepping"], ends)
+<<<<<<< /tmp/cur.py
     tuned = [lane["method"].tuned(lane["system"], lane["state"], lane["stepping"].first_step) for lane in each]
     tuned = type(tuned[0]).alike(tuned)
     if "method" in lists:
@@ -370,11 +365,11 @@ def simulate_batch(
         problem = Problem(
             lift(lane["system"]), lift(lane["method"]), lift(lane["stepping"]), _stop(stop), _save_every(save_every)
         )
+=======
+        problem = Problem(lift(lane["system"]), lift(lane["method"]), lift(lane["stepping"]), _stop(stop), _save_every(save_every))
+>>>>>>> /tmp/orig.py
         carries.append(first_carry(problem, lane["state"], ends))
-    parts = [
-        stack([lift(x) for x in lists[n]], n) if n in lists else lift(columns[n])
-        for n in ("system", "method", "stepping")
-    ]
+    parts = [stack([lift(x) for x in lists[n]], n) if n in lists else lift(columns[n]) for n in ("system", "method", "stepping")]
     axis = {name: eqx.if_array(0) if name in lists else None for name in ("system", "method", "stepping")}
     axes = Problem(axis["system"], axis["method"], axis["stepping"], None, None)  # pyright: ignore
     problem = Problem(*parts, _stop(stop), _save_every(save_every))

@@ -156,9 +156,7 @@ class Solution:
     def __repr__(self) -> str:
         n = self.columns["q"].shape[1]
         span = f"t = {self.t[0]:g} to {self.t[-1]:g}"
-        return (
-            f"<Solution of {type(self.method).__name__}: {len(self)} rows, {n} coordinates, {span}, {self.status.name}>"
-        )
+        return f"<Solution of {type(self.method).__name__}: {len(self)} rows, {n} coordinates, {span}, {self.status.name}>"
 
     @property
     def status(self) -> Status:
@@ -187,9 +185,7 @@ class Solution:
     def account(self) -> Account:
         """Energies and residuals of the saved rows."""
         kinetic, potential = (np.asarray(e) for e in _energies(self.system, self.t, self.q, self.v))
-        extra = {
-            name.removeprefix("extra."): values for name, values in self.columns.items() if name.startswith("extra.")
-        }
+        extra = {name.removeprefix("extra."): values for name, values in self.columns.items() if name.startswith("extra.")}
         residual = self.columns.get("residual", np.zeros(len(self)))
         return Account(kinetic, potential, residual, extra)
 

@@ -117,10 +117,7 @@ class Counts(eqx.Module):
         """The counters after one more attempt."""
         ok = jnp.asarray(accepted, jnp.int64)
         return Counts(
-            self.accepted + ok,
-            self.rejected + 1 - ok,
-            self.evaluations + info.evaluations,
-            self.iterations + info.iterations,
+            self.accepted + ok, self.rejected + 1 - ok, self.evaluations + info.evaluations, self.iterations + info.iterations
         )
 
 

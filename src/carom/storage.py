@@ -72,9 +72,7 @@ class Loaded:
     def __init__(self, data: xarray.Dataset):
         self.data = data
         self.columns = {"t": data["time"].to_numpy()}
-        self.columns |= {
-            str(name): data[name].to_numpy() for name in data.data_vars if not str(name).startswith("carry_")
-        }
+        self.columns |= {str(name): data[name].to_numpy() for name in data.data_vars if not str(name).startswith("carry_")}
         self.stats = json.loads(data.attrs["stats"])
         self.t, self.q, self.v, self.h = (self.columns[name] for name in ("t", "q", "v", "h"))
 
@@ -174,9 +172,7 @@ def _stored_model(attributes: dict[str, Any]) -> System:
 def fingerprint(system: System, method: AbstractMethod, stepping: AbstractStepping) -> str:
     """A hash of the numbers and the code of system, method and stepping."""
     digest = hashlib.sha256()
-    for leaf in jax.tree.leaves(
-        lift((system, method, stepping)), is_leaf=lambda x: callable(x) and not isinstance(x, eqx.Module)
-    ):
+    for leaf in jax.tree.leaves(lift((system, method, stepping)), is_leaf=lambda x: callable(x) and not isinstance(x, eqx.Module)):
         if callable(leaf):
             code = getattr(leaf, "__code__", None)
             digest.update(getattr(leaf, "__qualname__", type(leaf).__name__).encode())

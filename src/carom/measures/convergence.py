@@ -21,8 +21,6 @@ def observed_order(h: ArrayLike, error: ArrayLike, floor: float = 0.0, least: in
     h, error = np.asarray(h, float), np.asarray(error, float)
     used = np.isfinite(error) & (error > floor)
     if used.sum() < least:
-        msg = (
-            f"observed_order: only {used.sum()} of {used.size} errors lie above the floor {floor:g}, {least} are needed"
-        )
+        msg = f"observed_order: only {used.sum()} of {used.size} errors lie above the floor {floor:g}, {least} are needed"
         raise ValueError(msg)
     return float(np.polyfit(np.log(h[used]), np.log(error[used]), 1)[0])

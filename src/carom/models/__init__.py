@@ -5,5 +5,15 @@ from carom.models.granular import dimer_chain as dimer_chain
 from carom.models.granular import granular_chain as granular_chain
 from carom.models.granular import newtons_cradle as newtons_cradle
 from carom.models.granular import trimer as trimer
+from carom.models.mechanisms import chaplygin_sleigh as chaplygin_sleigh
+from carom.models.mechanisms import double_pendulum as double_pendulum
+from carom.models.mechanisms import four_bar as four_bar
+from carom.models.mechanisms import knife_edge as knife_edge
+from carom.models.mechanisms import pendulum as pendulum
+from carom.models.mechanisms import slider_crank as slider_crank
+from carom.models.mechanisms import spherical_pendulum as spherical_pendulum
+from carom.models.mechanisms import stiff_spring_pendulum as stiff_spring_pendulum
+from carom.models.mechanisms import structural_frame as structural_frame
 from carom.models.registry import build as build
 from carom.models.registry import registry as registry
+from carom.models.squeezer import andrews_squeezer as andrews_squeezer

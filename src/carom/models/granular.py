@@ -159,7 +159,9 @@ def bead_chain(
     modulus = 1 / (compliance[:-1] + compliance[1:])
     radius = r[:-1] * r[1:] / (r[:-1] + r[1:])
     stiffness = 4 / 3 * modulus * np.sqrt(radius)
-    return granular_chain.__wrapped__(4 / 3 * np.pi * r**3 * rho, stiffness, damping, impact_velocity=impact_velocity)
+    return granular_chain.__wrapped__(
+        4 / 3 * np.pi * r**3 * rho, stiffness, damping, impact_velocity=impact_velocity
+    )
 
 
 def _count(n: Any, least: int) -> int:

@@ -144,9 +144,7 @@ def _take(
     place = GridPosition(
         segment, jnp.where(ends_segment, target, place.origin), jnp.where(ends_segment, 0, place.j + (ok & arrived))
     )
-    state, memory = jax.tree.map(
-        lambda new, old: jnp.where(ok, new, old), (state, step.memory), (carry.state, carry.memory)
-    )
+    state, memory = jax.tree.map(lambda new, old: jnp.where(ok, new, old), (state, step.memory), (carry.state, carry.memory))
     k = carry.k + ok
     taken = jnp.where(arrived, h, state.t - carry.state.t)
     row = row_of(system, k, ok, state, taken, step.info)

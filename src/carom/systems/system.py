@@ -260,9 +260,7 @@ class System(eqx.Module):
         """dT/dq - (dM/dt) v: what M(t, q) adds to the right-hand side of M v' (zero for a constant mass)."""
         if not isinstance(self.mass, UserFunction):
             return jnp.zeros_like(v)
-        momentum_rate = jax.jvp(lambda s, x: self.mass_times(s, x, v), (t, q), (jnp.ones_like(t), self.rate(t, q, v)))[
-            1
-        ]
+        momentum_rate = jax.jvp(lambda s, x: self.mass_times(s, x, v), (t, q), (jnp.ones_like(t), self.rate(t, q, v)))[1]
         return self.to_velocities(t, q, v, jax.grad(lambda x: self.kinetic_energy(t, x, v))(q)) - momentum_rate
 
     def force(self, t: Array, q: Array, v: Array, lam: Array | None = None) -> Array:
