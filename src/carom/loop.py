@@ -242,6 +242,11 @@ class Run:
             self.attempts = int(np.clip(wanted, 1, 16 * self.attempts))
 
     @property
+    def reached(self) -> float:
+        """Time of the slowest lane."""
+        return float(np.min(np.asarray(self.carry.state.t)))
+
+    @property
     def finished(self) -> bool:
         """Whether no lane can go on."""
         return bool(np.all(np.asarray(self.carry.done) | (np.asarray(self.carry.status) != Status.OK)))
@@ -252,12 +257,11 @@ class Run:
             with bar:
                 while not self.finished:
                     self.chunk()
-                    bar.update(float(np.min(self.carry.state.t)), int(np.sum(self.carry.counts.accepted)))
+                    bar.update(self.reached, int(np.sum(np.asarray(self.carry.counts.accepted))))
                     if callback is not None:
                         callback(self)
         except KeyboardInterrupt:
-            t = float(np.min(self.carry.state.t))
-            msg = f"interrupted at t = {t:.6g}; .solution holds what was computed, carom.resume goes on"
+            msg = f"interrupted at t = {self.reached:.6g}; .solution holds what was computed, carom.resume goes on"
             raise Interrupted(msg, self.solution()) from None
 
     def solution(self, lane: int = 0) -> Solution:

@@ -182,12 +182,13 @@ class PositionStages(eqx.Module):
 
 def solve_positions(stages: PositionStages, scale: Array, settings: Newton, spectrum: Spectrum) -> Root:
     """Solve the stage equations for positions; `scale` is the size of positions and their change over the step."""
-    tol = settings.tol * scale + 4 * jnp.finfo(stages.start.dtype).eps * jnp.max(jnp.abs(stages.start)) + 1e-290
     direction = stages.full_direction
     if not coupled(settings, stages.offset.size, stages.start.size, stages.stiffness is not None):
         direction = partial(stages.shared_direction, spectrum)
     now = [g(stages.start) for g in stages.fields]
     guess = stages.offset + sum(jnp.outer(jnp.sum(m, 1), g) for m, g in zip(stages.matrices, now))
+    rounding = 4 * jnp.finfo(guess.dtype).eps * jnp.max(jnp.abs(stages.start))
+    tol = settings.tol * (scale + jnp.max(jnp.abs(guess))) + rounding + 1e-290
     return newton(stages.residual, direction, lambda x: jnp.max(jnp.abs(x)) / tol, guess, settings.max_iter)
 
 
@@ -202,8 +203,8 @@ def solve_stages(equations: StageEquations, guess: Pair, rates: Pair, settings: 
     (q, v), h = equations.start, jnp.abs(equations.h)
     eps = jnp.finfo(q.dtype).eps
     q_size, v_size = jnp.max(jnp.abs(q)), jnp.max(jnp.abs(v))
-    q_scale = q_size + h * jnp.max(jnp.abs(rates[0])) + h * v_size
     v_scale = v_size + h * jnp.max(jnp.abs(rates[1]))
+    q_scale = q_size + h * jnp.max(jnp.abs(rates[0])) + h * v_scale
     q_tol = settings.tol * q_scale + 4 * eps * q_size + 1e-290
     v_tol = settings.tol * v_scale + 4 * eps * (v_size + q_size / h) + 1e-290
 

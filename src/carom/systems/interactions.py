@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
+from carom.state import strong
+
 
 class Interactions(eqx.Module):
     """The same small energy applied many times: `sum_i weight_i energy(q[i+s0], q[i+s1], ..., data_i)`.
@@ -49,7 +51,7 @@ class Interactions(eqx.Module):
         self.energy = energy
         self.stencil = None if stencil is None else tuple(int(s) for s in stencil)
         self.indices = None if indices is None else jnp.atleast_2d(jnp.asarray(indices, int))
-        self.data = None if data is None else jax.tree.map(jnp.asarray, data)
+        self.data = None if data is None else strong(data)
         self.weight = jnp.asarray(weight, float)
 
     @property

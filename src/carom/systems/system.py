@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
+from carom.state import strong
 from carom.systems.arguments import UserFunction, names_of, user_function
 from carom.systems.interactions import Interactions
 
@@ -108,7 +109,7 @@ class System(eqx.Module):
         self.nonholonomic = nonholonomic and user_function(nonholonomic, "nonholonomic", ("q", "v"), ("t", "q", "v"))
         self.contacts = contacts
         self.friction = friction
-        self.params = None if params is None else jax.tree.map(jnp.asarray, params)
+        self.params = None if params is None else strong(params)
         instants = np.unique(np.asarray(jumps, float))
         if not np.isfinite(instants).all():
             msg = f"jumps must be finite times, got {list(jumps)}"
