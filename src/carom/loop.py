@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -111,22 +112,61 @@ def end_where_negative(problem: Problem, old: Carry, new: Carry, row: Row) -> tu
     return jax.lax.cond(crossed, cut, lambda _: (new, row), None)
 
 
-@eqx.filter_jit
+class Static:
+    """The part of a call that is not arrays; equal parts share one compiled program."""
+
+    def __init__(self, tree: Any, rows: int, lanes: int | None, axes: Any):
+        leaves, self.treedef = jax.tree.flatten((tree, axes))
+        self.leaves, self.rows, self.lanes = tuple(leaves), rows, lanes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Static) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple:
+        return self.treedef, self.leaves, self.rows, self.lanes
+
+    def tree(self) -> Any:
+        """The static tree and the axes of a batch."""
+        return jax.tree.unflatten(self.treedef, self.leaves)
+
+
+_layouts: dict[Any, Layout] = {}
+
+
 def advance(problem: Problem, carry: Carry, limits: tuple[Array, Array], rows: int, lanes: int | None, axes: Any):
-    """Run attempts until `limits = (rows, attempts)`, the end, or a failure; returns carry, buffer and counts."""
+    """Run attempts until `limits = (rows, attempts)`, the end, or a failure; returns before the work is done.
+
+    `equinox.filter_jit` would wait for the result, and Ctrl-C with it; hence `jax.jit` on the arrays and `Static` on
+    the rest.
+    """
+    arrays, rest = eqx.partition((problem, carry), eqx.is_array)
+    static = Static(rest, rows, lanes, axes)
+    out = _advance(arrays, limits, static)
+    return *out, _layouts[static, _shapes(arrays)]
+
+
+def _shapes(arrays: Any) -> tuple:
+    return tuple(leaf.shape for leaf in jax.tree.leaves(arrays))
+
+
+@partial(jax.jit, static_argnums=2)
+def _advance(arrays: Any, limits: tuple[Array, Array], static: Static):
     global traces  # noqa: PLW0603
     traces += 1
-    if lanes is None:
-        one_attempt = attempt
-    else:
-
-        def one_attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
-            return eqx.filter_vmap(masked_attempt, in_axes=(axes, eqx.if_array(0)))(problem, carry)
-
+    rest, axes = static.tree()
+    problem, carry = eqx.combine(arrays, rest)
+    lanes = static.lanes
+    one_attempt = attempt
+    if lanes is not None:
+        one_attempt = eqx.filter_vmap(masked_attempt, in_axes=(axes, eqx.if_array(0)))
     tried = eqx.filter_closure_convert(one_attempt, problem, carry)
-    shape = tried.out_struct[1]
-    layout = Layout.of(shape if lanes is None else jax.tree.map(lambda s: jax.ShapeDtypeStruct(s.shape[1:], s.dtype), shape))
-    room = max(1, min(rows, int(_BUFFER_BYTES / (8 * layout.width * (lanes or 1)))))
+    row = tried.out_struct[1]
+    one = row if lanes is None else jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), row)
+    layout = _layouts[static, _shapes(arrays)] = Layout.of(one)
+    room = max(1, min(static.rows, int(_BUFFER_BYTES / (8 * layout.width * (lanes or 1)))))
     buffer = jnp.zeros((room, layout.width) if lanes is None else (room, lanes, layout.width))
     most_rows = jnp.minimum(limits[0], room)
 
@@ -150,7 +190,7 @@ def advance(problem: Problem, carry: Carry, limits: tuple[Array, Array], rows: i
 
     zero = jnp.zeros((), jnp.int64)
     carry, buffer, n, attempts = jax.lax.while_loop(running, body, (carry, buffer, zero, zero))
-    return carry, buffer, n, attempts, layout
+    return carry, buffer, n, attempts
 
 
 def masked_attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
@@ -186,10 +226,8 @@ class Run:
         limits = (jnp.asarray(self.rows), jnp.asarray(self.attempts))
         carry, buffer, n, attempts, layout = advance(self.problem, self.carry, limits, self.rows, self.lanes, self.axes)
         launched = time.perf_counter()
-        pause = 2e-5
         while not n.is_ready():
-            time.sleep(pause)
-            pause = min(1.5 * pause, 0.01)
+            time.sleep(min(max(2e-5, 0.05 * (time.perf_counter() - launched)), 0.01))
         elapsed = time.perf_counter() - launched
         self.traces += traces - before
         self.compile_seconds += launched - started if traces > before else 0.0
@@ -200,8 +238,13 @@ class Run:
             store.append(layout.names, layout.shapes, filled if self.lanes is None else filled[:, lane])
         self.carry = carry
         if int(attempts) == self.attempts:
-            wanted = self.attempts * _CHUNK_SECONDS / max(time.perf_counter() - started, 1e-4)
-            self.attempts = int(np.clip(wanted, 1, 64 * self.attempts))
+            wanted = self.attempts * _CHUNK_SECONDS / max(elapsed, 1e-4)
+            self.attempts = int(np.clip(wanted, 1, 16 * self.attempts))
+
+    @property
+    def reached(self) -> float:
+        """Time of the slowest lane."""
+        return float(np.min(np.asarray(self.carry.state.t)))
 
     @property
     def finished(self) -> bool:
@@ -214,12 +257,11 @@ class Run:
             with bar:
                 while not self.finished:
                     self.chunk()
-                    bar.update(float(np.min(self.carry.state.t)), int(np.sum(self.carry.counts.accepted)))
+                    bar.update(self.reached, int(np.sum(np.asarray(self.carry.counts.accepted))))
                     if callback is not None:
                         callback(self)
         except KeyboardInterrupt:
-            t = float(np.min(self.carry.state.t))
-            msg = f"interrupted at t = {t:.6g}; .solution holds what was computed, carom.resume goes on"
+            msg = f"interrupted at t = {self.reached:.6g}; .solution holds what was computed, carom.resume goes on"
             raise Interrupted(msg, self.solution()) from None
 
     def solution(self, lane: int = 0) -> Solution:
@@ -353,7 +395,6 @@ def simulate_batch(
     for lane in each:
         ends = segment_ends(lane["system"], lane["state"], lane["t1"])
         refuse(lane["system"], lane["state"], lane["method"], lane["stepping"], ends)
-<<<<<<< /tmp/cur.py
     tuned = [lane["method"].tuned(lane["system"], lane["state"], lane["stepping"].first_step) for lane in each]
     tuned = type(tuned[0]).alike(tuned)
     if "method" in lists:
@@ -362,12 +403,7 @@ def simulate_batch(
         columns["method"] = tuned[0]
     for lane, own in zip(each, tuned):
         lane["method"], ends = own, segment_ends(lane["system"], lane["state"], lane["t1"])
-        problem = Problem(
-            lift(lane["system"]), lift(lane["method"]), lift(lane["stepping"]), _stop(stop), _save_every(save_every)
-        )
-=======
         problem = Problem(lift(lane["system"]), lift(lane["method"]), lift(lane["stepping"]), _stop(stop), _save_every(save_every))
->>>>>>> /tmp/orig.py
         carries.append(first_carry(problem, lane["state"], ends))
     parts = [stack([lift(x) for x in lists[n]], n) if n in lists else lift(columns[n]) for n in ("system", "method", "stepping")]
     axis = {name: eqx.if_array(0) if name in lists else None for name in ("system", "method", "stepping")}
@@ -399,13 +435,17 @@ def stack(trees: list[Any], name: str) -> Any:
 
 def first_carry(problem: Problem, state: State, ends: np.ndarray) -> Carry:
     """The start of a run."""
+    return _first_carry(problem, state, jnp.asarray(ends))
+
+
+@eqx.filter_jit
+def _first_carry(problem: Problem, state: State, ends: Array) -> Carry:
     system = problem.system
     state = state.moved(state.t, state.q, system.inner_velocity(state.t, state.q, state.v))
     memory = problem.method.init(system, state)
-    stepping = problem.stepping.init(system, problem.method, state, jnp.asarray(ends))
+    stepping = problem.stepping.init(system, problem.method, state, ends)
     zero = jnp.zeros((), jnp.int64)
-    done = jnp.asarray(bool(ends[-1] <= ends[0]))
-    carry = Carry(state, memory, stepping, jnp.asarray(ends), zero, jnp.int32(Status.OK), done, Counts.zero())
+    carry = Carry(state, memory, stepping, ends, zero, jnp.int32(Status.OK), ends[-1] <= ends[0], Counts.zero())
     return jax.tree.map(jnp.asarray, carry)
 
 

@@ -184,7 +184,7 @@ class Solution:
     @cached_property
     def account(self) -> Account:
         """Energies and residuals of the saved rows."""
-        kinetic, potential = (np.asarray(e) for e in _energies(self.system, self.t, self.q, self.v))
+        kinetic, potential = (np.asarray(e) for e in energies(self.system, self.t, self.q, self.v))
         extra = {name.removeprefix("extra."): values for name, values in self.columns.items() if name.startswith("extra.")}
         residual = self.columns.get("residual", np.zeros(len(self)))
         return Account(kinetic, potential, residual, extra)
@@ -229,7 +229,9 @@ class Solution:
 
 
 @eqx.filter_jit
-def _energies(system: System, t: Any, q: Any, v: Any) -> tuple[jax.Array, jax.Array]:
+def energies(system: System, t: Any, q: Any, v: Any) -> tuple[jax.Array, jax.Array]:
+    """Kinetic and potential energy of rows."""
+
     def one(row):
         t, q, v = row
         return system.kinetic_energy(t, q, v), system.potential_energy(t, q)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
 if TYPE_CHECKING:
@@ -165,4 +166,9 @@ class Interrupted(KeyboardInterrupt):
 
 def lift(tree: PyTree) -> PyTree:
     """Python and NumPy numbers that are floats become arrays, so that a new value never recompiles."""
-    return jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, float) else x, tree)
+    return jax.tree.map(lambda x: jnp.asarray(x, jnp.float64) if isinstance(x, float) else x, tree)
+
+
+def strong(tree: PyTree) -> PyTree:
+    """Numbers and NumPy arrays become JAX arrays of a definite type (a weak one would compile once more)."""
+    return jax.tree.map(lambda x: x if isinstance(x, jax.Array) else jnp.asarray(np.asarray(x)), tree)

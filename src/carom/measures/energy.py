@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from carom.solution import Solution
+from carom.solution import Solution, energies
 from carom.systems.system import System
 
 
@@ -14,8 +14,8 @@ def energy(system: System, solution: Solution) -> np.ndarray:
     Example:
         >>> carom.measures.energy(system, sol)
     """
-    del system  # the solution knows its system; the argument keeps calls of measures alike
-    return solution.account.energy
+    kinetic, potential = energies(system, solution.t, solution.q, solution.v)
+    return np.asarray(kinetic) + np.asarray(potential)
 
 
 def momentum(system: System, solution: Solution) -> np.ndarray:

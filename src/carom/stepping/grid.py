@@ -66,7 +66,8 @@ class Constant(AbstractStepping):
         target = jnp.where(last, end, place.origin + (place.j + 1) * self.h)
         on_grid = jnp.abs(carry.state.t - (place.origin + place.j * self.h)) <= _SAME * self.h
         short = jnp.abs(end - (place.origin + (place.j + 1) * self.h)) > _SAME * self.h
-        h = jnp.where(on_grid & ~(last & short), self.h, target - carry.state.t)
+        # a finished lane of a batch goes on being tried: with h = 0 its equations would be singular
+        h = jnp.where(carry.done | (on_grid & ~(last & short)), self.h, target - carry.state.t)
         return _take(system, method, carry, place, h, target, last)
 
 
@@ -115,7 +116,7 @@ class Prescribed(AbstractStepping):
         last = target >= end - _SAME * size
         target = jnp.where(last, end, target)
         fresh = (carry.state.t == place.origin) & (jnp.abs(target - place.origin - size) <= _SAME * size)
-        h = jnp.where(fresh, size, target - carry.state.t)
+        h = jnp.where(carry.done | fresh, size, target - carry.state.t)
         carry, row = _take(system, method, carry, place, h, target, last)
         at_target = (carry.state.t == target) & (carry.status == Status.OK)
         cut = last & (place.origin + size > end + _SAME * size)

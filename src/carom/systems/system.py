@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
+from carom.state import strong
 from carom.systems.arguments import UserFunction, names_of, user_function
 from carom.systems.constrained import accelerations
 from carom.systems.interactions import Interactions
@@ -115,7 +116,7 @@ class System(eqx.Module):
         self.contacts = contacts
         self.friction = friction
         self.hamiltonian = hamiltonian and user_function(hamiltonian, "hamiltonian", ("q", "v"), ("t", "q", "v"))
-        self.params = None if params is None else jax.tree.map(jnp.asarray, params)
+        self.params = None if params is None else strong(params)
         instants = np.unique(np.asarray(jumps, float))
         if not np.isfinite(instants).all():
             msg = f"jumps must be finite times, got {list(jumps)}"
@@ -183,10 +184,10 @@ class System(eqx.Module):
         """Whether the Jacobians of all forces are tridiagonal (declared, or seen from neighbour stencils)."""
         if self.structure != "auto":
             return self.structure == "tridiagonal"
-        smooth = not (self.forces or self.kinematics or isinstance(self.mass, UserFunction) or self.mass.ndim == 2)
-        parts = [*self.potential.values(), *(r for r in self.rate_damping.values() if isinstance(r, Part))]
-        neighbours = all(isinstance(p, Interactions) and p.span is not None and p.span <= 1 for p in parts)
-        return smooth and bool(parts) and neighbours
+        damped = (r for r in self.rate_damping.values() if isinstance(r, Part))
+        neighbours = all(isinstance(r, Interactions) and r.span is not None and r.span <= 1 for r in damped)
+        alone = bool(self.potential) and not self.forces and self.kinematics is None
+        return alone and neighbours and self.has_neighbour_potential
 
     # ---- mass ---------------------------------------------------------------------------------------------------
 
@@ -235,6 +236,23 @@ class System(eqx.Module):
     def conservative_force(self, t: Array, q: Array) -> Array:
         """-dV/dq, all parts."""
         return -jax.grad(lambda x: self.potential_energy(t, x))(q)
+
+    def neighbour_stiffness(self, q: Array, weights: Mapping[str, Any] | None = None) -> tuple[Array, Array]:
+        """Diagonal and off-diagonal of sum_a weight_a d2V_a/dq2, for potentials made of neighbour interactions."""
+        diagonal, beside = jnp.zeros_like(q), jnp.zeros(q.shape[0] - 1)
+        for name, part in self.potential.items():
+            assert isinstance(part, Interactions)
+            w = 1.0 if weights is None else weights[name]
+            own, other = part.neighbour_hessian(q)
+            diagonal, beside = diagonal + w * own, beside + w * other
+        return diagonal, beside
+
+    @property
+    def has_neighbour_potential(self) -> bool:
+        """Whether the potential is made of interactions between neighbours only, and the mass is diagonal."""
+        parts = self.potential.values()
+        diagonal = not isinstance(self.mass, UserFunction) and self.mass.ndim < 2
+        return diagonal and all(isinstance(p, Interactions) and p.span is not None and p.span <= 1 for p in parts)
 
     def damping_potential(self, t: Array, q: Array) -> Array:
         """R(q): rate damping is the force d/dt(-dR/dq)."""
