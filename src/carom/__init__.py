@@ -31,9 +31,11 @@ from carom.state import State as State  # noqa: E402
 from carom.state import Status as Status  # noqa: E402
 from carom.stepping import Constant as Constant  # noqa: E402
 from carom.stepping import Prescribed as Prescribed  # noqa: E402
+from carom.stepping import Reversible as Reversible  # noqa: E402
 from carom.systems import Interactions as Interactions  # noqa: E402
 from carom.systems import System as System  # noqa: E402
 from carom.systems import regularise as regularise  # noqa: E402
+from carom.systems.augmented import augmented as augmented  # noqa: E402
 from carom.systems.check import check as check  # noqa: E402
 from carom.systems.consistent import consistent as consistent  # noqa: E402
 from carom.systems.consistent import multiplier as multiplier  # noqa: E402

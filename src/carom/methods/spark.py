@@ -137,7 +137,7 @@ class Spark(AbstractMethod):
         """A constant guess: the start."""
         u = accelerations(system, state.t, state.q, state.v)[1]
         shape = (self.stages, 1)
-        return Memory(jnp.tile(state.v, shape), jnp.tile(u, shape), jnp.asarray(jnp.inf))
+        return Memory(jnp.tile(state.v, shape), jnp.tile(u, shape), jnp.asarray(jnp.inf, float))
 
     def step(self, system: System, state: State, memory: Memory, h: Array) -> Step:
         """One step, Jay1998 Definition 4.1; backward in time every family is replaced by its adjoint (37)."""

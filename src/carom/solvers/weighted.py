@@ -55,12 +55,13 @@ def implicit(residual: Callable[[Array], Array], solve: Callable[[Array], Root],
     The iterations themselves are never differentiated: derivatives of a step are exact to rounding.
     """
 
-    def solved(_, start: Array) -> tuple[Array, Root]:
+    def solved(_, start: Array) -> tuple[Array, tuple[PyTree, ...]]:
         root = solve(start)
-        return root.x, root
+        counts = (root.converged, root.iterations, root.evaluations)
+        return root.x, (root.aux, root.error, *(x.astype(start.dtype) for x in counts))
 
     def tangent(linear: Callable[[Array], Array], y: Array) -> Array:
         return jnp.linalg.solve(jax.jacfwd(linear)(jnp.zeros_like(y)), y)
 
-    x, root = jax.lax.custom_root(residual, x, solved, tangent, has_aux=True)
-    return Root(x, root.aux, root.converged, root.error, root.iterations, root.evaluations)
+    x, (aux, error, converged, *counts) = jax.lax.custom_root(residual, x, solved, tangent, has_aux=True)
+    return Root(x, aux, converged > 0, error, *(count.astype(jnp.int32) for count in counts))
