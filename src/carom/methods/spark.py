@@ -135,7 +135,7 @@ class Spark(AbstractMethod):
 
     def init(self, system: System, state: State) -> Memory:
         """A constant guess: the start."""
-        u = accelerations(system, state.t, state.q, state.v)[1]
+        u = eqx.filter_jit(accelerations)(system, state.t, state.q, state.v)[1]
         shape = (self.stages, 1)
         return Memory(jnp.tile(state.v, shape), jnp.tile(u, shape), jnp.asarray(jnp.inf, float))
 

@@ -117,12 +117,13 @@ class StageEquations(eqx.Module):
     def solve(self, guess: Unknowns, settings: Newton) -> Root:
         """Solve (17a)-(17g) to the tolerance; stop on the update of the velocities, U carries noise of eps/h^2."""
         direction = self.structured_direction() if settings.strategy == "shared" else self.full_direction
-        eps, size = jnp.finfo(self.q.dtype).eps, jnp.max(jnp.abs(guess.V - self.v)) + jnp.max(jnp.abs(self.v))
-        q_size = jnp.max(jnp.abs(self.q))
-        tol = settings.tol * size + 4 * eps * (size + q_size / jnp.abs(self.h)) + 1e-290
+        eps = jnp.finfo(self.q.dtype).eps
+        noise = eps * jnp.max(jnp.abs(self.q)) / jnp.abs(self.h)
 
-        def update_size(d: Unknowns) -> Array:
-            return jnp.maximum(jnp.max(jnp.abs(d.V)), jnp.max(jnp.abs(d.v1))) / tol
+        def update_size(d: Unknowns, x: Unknowns) -> Array:
+            scale = jnp.maximum(jnp.max(jnp.abs(x.V)), jnp.max(jnp.abs(self.v)))
+            tol = (settings.tol + 4 * eps) * scale + 1e-290
+            return jnp.maximum(jnp.max(jnp.abs(d.V)) / (tol + noise), jnp.max(jnp.abs(d.v1)) / tol)
 
         flat, unravel = ravel_pytree(guess)
 

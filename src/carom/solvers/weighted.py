@@ -17,13 +17,13 @@ _GROWTH = 1e6  # an update this much larger than the smallest one so far means d
 def iterate(
     residual: Callable[[PyTree], tuple[PyTree, PyTree]],
     direction: Callable[[PyTree, PyTree], PyTree],
-    size: Callable[[PyTree], Array],
+    size: Callable[[PyTree, PyTree], Array],
     x: PyTree,
     max_iter: int,
 ) -> Root:
     """`x <- x - direction(x, residual(x))` until the error left, estimated from successive updates, is below 1.
 
-    `size` measures updates in units of the tolerance. No line search: rows scaled by 1/h^2 carry rounding noise that
+    `size(d, x)` measures the update d that led to x in units of the tolerance. No line search: rows scaled by 1/h^2 carry rounding noise that
     would stop it. `aux` of the result belongs to the last but one iterate.
     """
 
@@ -36,7 +36,7 @@ def iterate(
         r, aux = residual(x)
         d = direction(x, r)
         x = jax.tree.map(jnp.subtract, x, d)
-        now = size(d)
+        now = size(d, x)
         ratio = jnp.where(k > 0, now / jnp.maximum(last, 1e-300), 1.0)
         error = jnp.where(ratio < 1.0, ratio / jnp.maximum(1.0 - ratio, 1e-16), jnp.inf) * now
         settled = (now <= 1.0) | (error <= 1.0) | ((k > 2) & (ratio > 0.5) & (now <= _ROUNDING))

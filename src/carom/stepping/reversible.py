@@ -67,7 +67,7 @@ class Reversible(AbstractStepping):
 
     def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> Place:
         """At the start of the first segment, with a guess from velocity and acceleration."""
-        v, a = jnp.linalg.norm(state.v), jnp.linalg.norm(system.acceleration(state.t, state.q, state.v))
+        v, a = jnp.linalg.norm(state.v), jnp.linalg.norm(eqx.filter_jit(System.acceleration)(system, state.t, state.q, state.v))
         size = jnp.linalg.norm(state.q)
         pace = jnp.minimum(size / jnp.maximum(v, 1e-300), jnp.sqrt(size / jnp.maximum(a, 1e-300)))
         guess = self.tol ** (1.0 / (method.order + 1)) * pace if self.h is None else jnp.asarray(self.h, float)
