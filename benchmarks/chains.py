@@ -48,7 +48,9 @@ def regularised_chain(masses: np.ndarray, gamma: float) -> Callable[[float, np.n
     return rhs
 
 
-def scipy_at_equal_error(chain: carom.System, state: carom.State, reference: carom.Solution) -> dict[str, tuple[float, float, float]]:
+def scipy_at_equal_error(
+    chain: carom.System, state: carom.State, reference: carom.Solution
+) -> dict[str, tuple[float, float, float]]:
     """For every SciPy method: time, error and tolerance of the fastest run that reaches the wanted error."""
     rhs = regularised_chain(np.asarray(chain.mass), 0.06)
     y0 = np.concatenate([np.asarray(state.q), np.asarray(state.v)])
@@ -67,7 +69,9 @@ def scipy_at_equal_error(chain: carom.System, state: carom.State, reference: car
     return found
 
 
-def carom_at_equal_error(chain: carom.System, state: carom.State, reference: carom.Solution) -> dict[str, tuple[float, float, float]]:
+def carom_at_equal_error(
+    chain: carom.System, state: carom.State, reference: carom.Solution
+) -> dict[str, tuple[float, float, float]]:
     """For every carom method: time, error and step of the largest step that reaches the wanted error."""
     plain, smooth = chain, carom.regularise(chain)
     loose = carom.Newton(tol=1e-7)
@@ -97,7 +101,13 @@ def against_scipy() -> None:
     """N = 25, t = 30, sup error of the positions 3.3e-3."""
     chain, state = carom.models.dimer_chain(25, mass_ratio=0.59, damping=0.06)
     fine = carom.simulate(
-        carom.regularise(chain), state, carom.ExplicitRK(carom.explicit(5)), t1=T1, h=2e-4, save_every=50, progress=False
+        carom.regularise(chain),
+        state,
+        carom.ExplicitRK(carom.explicit(5)),
+        t1=T1,
+        h=2e-4,
+        save_every=50,
+        progress=False,
     )
     reference = fine.interpolated(np.linspace(0, T1, 301))
     peers = scipy_at_equal_error(chain, state, reference)
@@ -198,8 +208,12 @@ def against_numba(n: int = 100_000, steps: int = 40) -> None:
     numba_seconds = best_of(lambda: numba_theta(x0.copy(), v0.copy(), mass, stiffness, theta, h, steps, 1e-13), 5)
     per_bead = 1e9 / (n * steps)
     print(f"\nN = {n}, {steps} theta steps; largest difference of positions {np.abs(x - sol.q[-1]).max():.1e}")
-    print(f"Numba, hand-written: {numba_seconds * per_bead:6.1f} ns per bead and step, {iterations / steps:.2f} iterations")
-    print(f"carom TailoredTheta: {carom_seconds * per_bead:6.1f} ns per bead and step, {sol.stats['iterations'] / steps:.2f} iterations")
+    print(
+        f"Numba, hand-written: {numba_seconds * per_bead:6.1f} ns per bead and step, {iterations / steps:.2f} iterations"
+    )
+    print(
+        f"carom TailoredTheta: {carom_seconds * per_bead:6.1f} ns per bead and step, {sol.stats['iterations'] / steps:.2f} iterations"
+    )
     print(f"ratio {carom_seconds / numba_seconds:.2f}; compile {sol.stats['compile_seconds']:.1f} s")
 
 
@@ -208,7 +222,9 @@ def scaling() -> None:
     print("\nTailoredTheta, cost per bead and step")
     for n, steps in ((10_000, 400), (100_000, 40), (1_000_000, 8)):
         chain, state = carom.models.dimer_chain(n, 0.59, 0.06)
-        run = lambda: carom.simulate(chain, state, carom.TailoredTheta(), t1=0.1 * steps, h=0.1, save_every=steps, progress=False)  # noqa: B023, E731
+        run = lambda: carom.simulate(
+            chain, state, carom.TailoredTheta(), t1=0.1 * steps, h=0.1, save_every=steps, progress=False
+        )  # noqa: B023, E731
         run()
         print(f"N = {n:>9,}: {best_of(run, 3) / (n * steps) * 1e9:6.1f} ns")
 
@@ -232,7 +248,10 @@ def first_run() -> None:
         with tempfile.TemporaryDirectory() as folder:
             script = [sys.executable, "-c", FIRST.format(method=method)]
             environment = os.environ | {"CAROM_CACHE": folder}
-            times = [float(subprocess.run(script, env=environment, check=True, capture_output=True, text=True).stdout) for _ in range(2)]
+            times = [
+                float(subprocess.run(script, env=environment, check=True, capture_output=True, text=True).stdout)
+                for _ in range(2)
+            ]
         print(f"{method:24} cold {times[0]:.2f} s, warm {times[1]:.2f} s")
 
 

@@ -6,6 +6,7 @@ Nothing here touches pyplot: figures are saved with `figure.savefig(path)` and s
 from carom.plots.convergence import convergence as convergence
 from carom.plots.energy import account as account
 from carom.plots.energy import energies as energies
+from carom.plots.overview import overview as overview
 from carom.plots.style import COLOURS as COLOURS
 from carom.plots.style import STYLE as STYLE
 from carom.plots.style import canvas as canvas

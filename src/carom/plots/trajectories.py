@@ -75,7 +75,14 @@ def space_time(
     limit = float(np.max(np.abs(values))) if limit is None else limit
     box = (0.5, values.shape[1] + 0.5, t[0], t[-1])
     image = axes.imshow(
-        values, origin="lower", aspect="auto", extent=box, cmap="RdBu_r", vmin=-limit, vmax=limit, interpolation="nearest"
+        values,
+        origin="lower",
+        aspect="auto",
+        extent=box,
+        cmap="RdBu_r",
+        vmin=-limit,
+        vmax=limit,
+        interpolation="nearest",
     )
     axes.grid(visible=False)
     axes.set(xlabel="bead $n$", ylabel="time $t$")
