@@ -12,17 +12,17 @@ _config.configure()
 
 from carom import models as models  # noqa: E402
 from carom import tableaux as tableaux  # noqa: E402
+from carom.loop import simulate as simulate  # noqa: E402
+from carom.loop import simulate_batch as simulate_batch  # noqa: E402
+from carom.methods import IRK as IRK  # noqa: E402
+from carom.methods import RATTLE as RATTLE  # noqa: E402
 from carom.methods import AdditiveTailoredIRK as AdditiveTailoredIRK  # noqa: E402
 from carom.methods import ExplicitRK as ExplicitRK  # noqa: E402
-from carom.methods import IRK as IRK  # noqa: E402
 from carom.methods import LobattoIIIAB as LobattoIIIAB  # noqa: E402
-from carom.methods import RATTLE as RATTLE  # noqa: E402
 from carom.methods import Spark as Spark  # noqa: E402
 from carom.methods import TailoredIRK as TailoredIRK  # noqa: E402
 from carom.methods import TailoredTheta as TailoredTheta  # noqa: E402
 from carom.methods import Theta as Theta  # noqa: E402
-from carom.loop import simulate as simulate  # noqa: E402
-from carom.loop import simulate_batch as simulate_batch  # noqa: E402
 from carom.solution import Solution as Solution  # noqa: E402
 from carom.solvers.newton import Newton as Newton  # noqa: E402
 from carom.state import Interrupted as Interrupted  # noqa: E402

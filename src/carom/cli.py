@@ -10,7 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Dynamics that hit, stick, slide, chain or conserve.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Dynamics that hit, stick, slide, chain or conserve."
+)
 
 
 def main() -> None:
@@ -85,7 +87,9 @@ def record(text: str) -> Any:
             raise ValueError(msg)
         arguments = node if isinstance(node, ast.Call) else None
         positional = [build(a) for a in arguments.args] if arguments else []
-        return allowed[name.id](*positional, **{k.arg: build(k.value) for k in (arguments.keywords if arguments else [])})
+        return allowed[name.id](
+            *positional, **{str(k.arg): build(k.value) for k in (arguments.keywords if arguments else [])}
+        )
 
     try:
         tree = ast.parse(text, mode="eval")
@@ -95,7 +99,16 @@ def record(text: str) -> Any:
     return build(tree.body)
 
 
-_TABLEAUX = ("gauss", "radau_iia", "lobatto_iiia", "lobatto_iiib", "lobatto_iiic", "lobatto_iiic_star", "lobatto_iiid", "explicit")
+_TABLEAUX = (
+    "gauss",
+    "radau_iia",
+    "lobatto_iiia",
+    "lobatto_iiib",
+    "lobatto_iiic",
+    "lobatto_iiic_star",
+    "lobatto_iiid",
+    "explicit",
+)
 
 
 def settings(pairs: list[str]) -> dict[str, Any]:
@@ -139,8 +152,8 @@ def run(
 
     system, state = carom.models.build(model, settings(set_ or []))
     chosen = record(method) if method else default_method(system)
-    how = {"h": h} if stepping is None else {"stepping": record(stepping)}
-    sol = carom.simulate(system, state, chosen, t1=t1, **how, progress=progress)
+    steps = carom.Constant(h) if stepping is None else record(stepping)
+    sol = carom.simulate(system, state, chosen, t1=t1, stepping=steps, progress=progress)
     sol.save(out / f"{model}.nc")
     figure = carom.plots.overview(sol, title=model.replace("_", " "))
     figure.savefig(out / f"{model}.png", dpi=150)
@@ -172,7 +185,9 @@ def summary(title: str, sol: Any, files: list[Path]) -> None:
 @app.command()
 def paper(
     key: Annotated[str, typer.Argument(help="for instance james2020")],
-    item: Annotated[str | None, typer.Argument(help="one figure or table, for instance table1; all if left out")] = None,
+    item: Annotated[
+        str | None, typer.Argument(help="one figure or table, for instance table1; all if left out")
+    ] = None,
     out: Annotated[Path, typer.Option(help="folder for the figures")] = Path("out"),
 ) -> None:
     """Reproduce a paper's figures and tables: paper, carom, verdict."""
@@ -209,4 +224,4 @@ def doctor() -> None:
     console.print(f"{'python':10} {platform.python_version()}")
     console.print(f"{'device':10} {', '.join(str(d) for d in jax.devices())}")
     console.print(f"{'float64':10} {'on' if jax.config.read('jax_enable_x64') else 'off: set CAROM_X64=1'}")
-    console.print(f"{'cache':10} {jax.config.jax_compilation_cache_dir or 'off'}")
+    console.print(f"{'cache':10} {getattr(jax.config, 'jax_compilation_cache_dir') or 'off'}")

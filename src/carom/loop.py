@@ -17,12 +17,12 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike
+from jaxtyping import Array
 
 from carom.methods.base import AbstractMethod, hermite
 from carom.progress import Progress, progress_bar
 from carom.solution import RowStore, Solution
-from carom.state import Carry, Counts, Interrupted, Row, SimulationError, State, Status, lift
+from carom.state import Carry, Counts, Interrupted, Numbers, Row, SimulationError, State, Status, lift
 from carom.stepping import Constant
 from carom.stepping.base import AbstractStepping
 from carom.systems.arguments import names_of, user_function
@@ -56,7 +56,9 @@ class Layout(eqx.Module):
     def of(cls, row: Row) -> Layout:
         """Read the layout off a row (of one lane)."""
         leaves = jax.tree_util.tree_flatten_with_path(row)[0]
-        names = tuple(jax.tree_util.keystr(path, simple=True, separator=".").removeprefix("info.") for path, _ in leaves)
+        names = tuple(
+            jax.tree_util.keystr(path, simple=True, separator=".").removeprefix("info.") for path, _ in leaves
+        )
         return cls(names, tuple(tuple(leaf.shape) for _, leaf in leaves))
 
     @property
@@ -136,7 +138,7 @@ class Static:
 _layouts: dict[Any, Layout] = {}
 
 
-def advance(problem: Problem, carry: Carry, limits: tuple[Array, Array], rows: int, lanes: int | None, axes: Any):
+def advance(problem: Problem, carry: Carry, limits: tuple[Any, Any], rows: int, lanes: int | None, axes: Any):
     """Run attempts until `limits = (rows, attempts)`, the end, or a failure; returns before the work is done.
 
     `equinox.filter_jit` would wait for the result, and Ctrl-C with it; hence `jax.jit` on the arrays and `Static` on
@@ -153,7 +155,7 @@ def _shapes(arrays: Any) -> tuple:
 
 
 @partial(jax.jit, static_argnums=2)
-def _advance(arrays: Any, limits: tuple[Array, Array], static: Static):
+def _advance(arrays: Any, limits: tuple[Any, Any], static: Static):
     global traces  # noqa: PLW0603
     traces += 1
     rest, axes = static.tree()
@@ -163,7 +165,7 @@ def _advance(arrays: Any, limits: tuple[Array, Array], static: Static):
     if lanes is not None:
         one_attempt = eqx.filter_vmap(masked_attempt, in_axes=(axes, eqx.if_array(0)))
     tried = eqx.filter_closure_convert(one_attempt, problem, carry)
-    row = tried.out_struct[1]
+    row = tried.out_struct[1]  # pyright: ignore[reportFunctionMemberAccess]
     one = row if lanes is None else jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), row)
     layout = _layouts[static, _shapes(arrays)] = Layout.of(one)
     room = max(1, min(static.rows, int(_BUFFER_BYTES / (8 * layout.width * (lanes or 1)))))
@@ -223,7 +225,7 @@ class Run:
     def chunk(self) -> None:
         """Advance by one chunk and append its rows."""
         before, started = traces, time.perf_counter()
-        limits = (jnp.asarray(self.rows), jnp.asarray(self.attempts))
+        limits = (np.int64(self.rows), np.int64(self.attempts))
         carry, buffer, n, attempts, layout = advance(self.problem, self.carry, limits, self.rows, self.lanes, self.axes)
         launched = time.perf_counter()
         while not n.is_ready():
@@ -268,12 +270,13 @@ class Run:
         """What has been accepted so far (of one lane)."""
         pick = (lambda tree: tree) if self.lanes is None else (lambda tree: jax.tree.map(lambda x: x[lane], tree))
         carry = pick(self.carry)
-        parts = [getattr(self.problem, name) for name in ("system", "method", "stepping")]
+        parts: list[Any] = [getattr(self.problem, name) for name in ("system", "method", "stepping")]
         if self.lanes is not None:
             axes = [getattr(self.axes, name) for name in ("system", "method", "stepping")]
             parts = [pick_lane(part, axis, lane) for part, axis in zip(parts, axes)]
         timing = {"seconds": self.seconds, "compile_seconds": self.compile_seconds, "traces": self.traces}
-        return Solution(*parts, self.stores[lane].snapshot(), carry, timing)
+        system, method, stepping = parts
+        return Solution(system, method, stepping, self.stores[lane].snapshot(), carry, timing)
 
 
 def pick_lane(tree: Any, axis: Any, lane: int) -> Any:
@@ -290,7 +293,7 @@ def simulate(
     h: float | None = None,
     stepping: AbstractStepping | None = None,
     save_every: int = 1,
-    save_at: ArrayLike | None = None,
+    save_at: Numbers | None = None,
     stop: Callable[..., Any] | None = None,
     callback: Callable[[Run], Any] | None = None,
     progress: bool | Progress | None = None,
@@ -336,9 +339,9 @@ def prepare(
     return Run(problem, first_carry(problem, state, ends), [RowStore(state)], rows=rows)
 
 
-def finish(run: Run, callback: Any, progress: Any, save_at: ArrayLike | None) -> Solution:
+def finish(run: Run, callback: Any, progress: Any, save_at: Numbers | None) -> Solution:
     """Run one trajectory to its end and hand out the solution, or raise with what was reached."""
-    t0, t1 = (float(x) for x in (run.carry.ends[0], run.carry.ends[-1]))
+    t0, *_, t1 = np.asarray(run.carry.ends).tolist()
     if save_at is not None:
         run.stores[0].thin_to(np.asarray(save_at, float), t0, t1)
     run.go(callback, progress_bar(progress, t0, t1))
@@ -380,7 +383,9 @@ def simulate_batch(
         >>> chains, states = zip(*(carom.models.dimer_chain(25, r, 0.06) for r in (0.4, 0.6, 0.8)))
         >>> sols = carom.simulate_batch(chains, states, carom.TailoredIRK(), t1=30.0, h=0.1)
     """
-    steppings = stepping if h is None else [Constant(x) for x in h] if isinstance(h, (Sequence, np.ndarray)) else Constant(h)
+    steppings = (
+        stepping if h is None else [Constant(x) for x in h] if isinstance(h, (Sequence, np.ndarray)) else Constant(h)
+    )
     if (h is None) == (stepping is None):
         _stepping(None if h is None else 1.0, None if stepping is None else Constant(1.0))
     columns = {"system": system, "state": state, "method": method, "stepping": steppings, "t1": t1}
@@ -403,12 +408,17 @@ def simulate_batch(
         columns["method"] = tuned[0]
     for lane, own in zip(each, tuned):
         lane["method"], ends = own, segment_ends(lane["system"], lane["state"], lane["t1"])
-        problem = Problem(lift(lane["system"]), lift(lane["method"]), lift(lane["stepping"]), _stop(stop), _save_every(save_every))
+        problem = Problem(
+            lift(lane["system"]), lift(lane["method"]), lift(lane["stepping"]), _stop(stop), _save_every(save_every)
+        )
         carries.append(first_carry(problem, lane["state"], ends))
-    parts = [stack([lift(x) for x in lists[n]], n) if n in lists else lift(columns[n]) for n in ("system", "method", "stepping")]
+    parts = [
+        stack([lift(x) for x in lists[n]], n) if n in lists else lift(columns[n])
+        for n in ("system", "method", "stepping")
+    ]
     axis = {name: eqx.if_array(0) if name in lists else None for name in ("system", "method", "stepping")}
     axes = Problem(axis["system"], axis["method"], axis["stepping"], None, None)  # pyright: ignore
-    problem = Problem(*parts, _stop(stop), _save_every(save_every))
+    problem = Problem(parts[0], parts[1], parts[2], _stop(stop), _save_every(save_every))
     stores = [RowStore(lane["state"]) for lane in each]
     run = Run(problem, stack(carries, "state"), stores, lanes=lanes, axes=axes)
     t0, t_end = float(np.min(run.carry.state.t)), float(np.max(run.carry.ends))
@@ -497,4 +507,4 @@ def _save_every(save_every: int) -> Array:
     if not (isinstance(save_every, (int, np.integer)) and save_every >= 1):
         msg = f"save_every must be a whole number of at least 1, got {save_every}"
         raise ValueError(msg)
-    return jnp.asarray(int(save_every))
+    return jnp.asarray(np.int64(save_every))

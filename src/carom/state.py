@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from carom.solution import Solution
 
 PyTree = Any
+Numbers = ArrayLike | Sequence[Any]
 
 
 class Status(enum.IntEnum):
@@ -60,7 +62,7 @@ class State(eqx.Module):
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
 
-    def __init__(self, q: ArrayLike, v: ArrayLike, t: ArrayLike = 0.0):
+    def __init__(self, q: Numbers, v: Numbers, t: ArrayLike = 0.0):
         self.t = jnp.asarray(t, float)
         self.q = jnp.atleast_1d(jnp.asarray(q, float))
         self.v = jnp.atleast_1d(jnp.asarray(v, float))
@@ -118,7 +120,10 @@ class Counts(eqx.Module):
         """The counters after one more attempt."""
         ok = jnp.asarray(accepted, jnp.int64)
         return Counts(
-            self.accepted + ok, self.rejected + 1 - ok, self.evaluations + info.evaluations, self.iterations + info.iterations
+            self.accepted + ok,
+            self.rejected + 1 - ok,
+            self.evaluations + info.evaluations,
+            self.iterations + info.iterations,
         )
 
 

@@ -13,11 +13,15 @@ SYSTEM, STATE = oscillator()
 
 
 def run(method=None, stepping=None, t1=2.0, rows=4096, save_every=1, stop=None):
-    prepared = loop.prepare(SYSTEM, STATE, method or Euler(), t1, stepping or carom.Constant(0.1), save_every, stop, rows)
+    prepared = loop.prepare(
+        SYSTEM, STATE, method or Euler(), t1, stepping or carom.Constant(0.1), save_every, stop, rows
+    )
     return loop.finish(prepared, None, False, None)
 
 
-@pytest.mark.parametrize("stepping", [carom.Constant(0.013), GoesBack(0.05), Rejecting(0.4, 0.1)], ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize(
+    "stepping", [carom.Constant(0.013), GoesBack(0.05), Rejecting(0.4, 0.1)], ids=lambda s: type(s).__name__
+)
 def test_results_do_not_depend_on_the_chunk_size(stepping):
     whole = run(stepping=stepping)
     for rows in (1, 7):
@@ -38,7 +42,9 @@ def test_a_drop_back_of_two_steps_leaves_no_trace_of_the_steps_taken_back(rows):
 
 def test_a_drop_back_removes_thinned_rows_too():
     sol = run(stepping=GoesBack(0.05, at=12), save_every=11)
-    assert sol.t[1] == pytest.approx(9 * 0.05 + 2 * 0.025), "row 11 of the first try must give way to row 11 of the second"
+    assert sol.t[1] == pytest.approx(9 * 0.05 + 2 * 0.025), (
+        "row 11 of the first try must give way to row 11 of the second"
+    )
 
 
 def test_a_step_that_stops_short_records_its_event_and_the_grid_goes_on():
@@ -134,7 +140,11 @@ def test_a_force_that_jumps_in_time_is_integrated_exactly_when_the_jump_is_decla
     exact_v = 0.333 - 2 * (1 - 0.333)
     exact_q = 0.333**2 / 2 + 0.333 * 0.667 - 0.667**2
     start = carom.State([0.0], [0.0])
-    for method in (carom.IRK(carom.lobatto_iiia(2)), carom.ExplicitRK(carom.explicit(4)), carom.IRK(carom.radau_iia(2))):
+    for method in (
+        carom.IRK(carom.lobatto_iiia(2)),
+        carom.ExplicitRK(carom.explicit(4)),
+        carom.IRK(carom.radau_iia(2)),
+    ):
         sol = carom.simulate(pushed, start, method, t1=1.0, h=0.1)
         assert 0.333 in sol.t
         assert sol.v[-1, 0] == pytest.approx(exact_v, abs=1e-13)

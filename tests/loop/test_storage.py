@@ -31,7 +31,11 @@ def test_a_saved_run_loads_with_the_same_rows(tmp_path):
     assert loaded.stats["accepted"] == 20
 
 
-@pytest.mark.parametrize("method", [carom.TailoredTheta(), carom.AdditiveTailoredIRK(), carom.IRK(carom.gauss(2))], ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize(
+    "method",
+    [carom.TailoredTheta(), carom.AdditiveTailoredIRK(), carom.IRK(carom.gauss(2))],
+    ids=lambda m: type(m).__name__,
+)
 def test_a_resumed_run_equals_one_that_was_never_interrupted(method, tmp_path):
     cradle, state = carom.models.newtons_cradle(5)
     whole = carom.simulate(cradle, state, method, t1=30.0, h=0.5)
@@ -114,7 +118,12 @@ def test_a_callback_sees_the_run_between_chunks():
     system, state = oscillator()
     seen = []
     carom.simulate(
-        system, state, carom.Theta(), t1=100.0, stepping=Constant(1e-3), callback=lambda run: seen.append(float(run.carry.state.t))
+        system,
+        state,
+        carom.Theta(),
+        t1=100.0,
+        stepping=Constant(1e-3),
+        callback=lambda run: seen.append(float(run.carry.state.t)),
     )
     assert seen == sorted(seen)
     assert seen[-1] == 100.0

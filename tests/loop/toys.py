@@ -39,7 +39,9 @@ class StopsShort(AbstractMethod):
         hits = (state.t < self.instant) & (state.t + h > self.instant)
         step = Euler().step(system, state, memory, jnp.where(hits, self.instant - state.t, h))
         info = Info(event=jnp.where(hits, 7, 0)[None])
-        return Step(step.state.moved(jnp.where(hits, self.instant, step.state.t), step.state.q, step.state.v), memory, info)
+        return Step(
+            step.state.moved(jnp.where(hits, self.instant, step.state.t), step.state.q, step.state.v), memory, info
+        )
 
 
 class SlowStep(AbstractMethod):
@@ -76,7 +78,13 @@ class Rejecting(AbstractStepping):
         done = state.t >= carry.ends[-1] * (1 - 1e-15)
         k = carry.k + ok
         new = Carry(
-            state, carry.memory, jnp.where(ok, 2 * h, 0.5 * h), carry.ends, k, carry.status, done,
+            state,
+            carry.memory,
+            jnp.where(ok, 2 * h, 0.5 * h),
+            carry.ends,
+            k,
+            carry.status,
+            done,
             carry.counts.add(step.info, ok),
         )
         return new, row_of(system, k, ok, state, h, step.info)
@@ -106,8 +114,14 @@ class GoesBack(AbstractStepping):
         state = jax.tree.map(lambda a, b: jnp.where(back, a, b), m.states[0], step.state)
         k = jnp.where(back, carry.k - 2, carry.k + 1)
         new = Carry(
-            state, None, Remembered([m.states[1], old], m.went_back | back), carry.ends, k, jnp.int32(Status.OK),
-            state.t >= carry.ends[-1] - 1e-12, carry.counts.add(step.info, ~back),
+            state,
+            None,
+            Remembered([m.states[1], old], m.went_back | back),
+            carry.ends,
+            k,
+            jnp.int32(Status.OK),
+            state.t >= carry.ends[-1] - 1e-12,
+            carry.counts.add(step.info, ~back),
         )
         return new, row_of(system, k, ~back, state, h, step.info)
 

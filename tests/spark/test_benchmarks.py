@@ -16,7 +16,7 @@ def test_squeezer_starts_with_the_known_accelerations_and_multipliers():
 def test_squeezer_mass_matrix_reproduces_the_printed_forces():
     system, state = carom.models.andrews_squeezer()
     v = jnp.array([1.0, -2.0, 0.5, 0.7, -0.3, 0.9, 0.4]) * 100
-    be, th, ph, de, om, ep = v[0], v[1], v[3], v[4], v[5], v[6]
+    be, th, de, om, ep = v[0], v[1], v[4], v[5], v[6]
     q = state.q + 0.1
     A, B = 0.02 - 0.01421, 0.02 - 0.01421
     f = system.force(state.t, q, v)

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import carom
-from problems import bent_system, orders
+
+from .problems import bent_system, orders
 
 PENDULUMS = {
     "planar": lambda: carom.models.pendulum(),
@@ -47,7 +48,11 @@ def test_every_family_has_order_2s_minus_2_with_mass_of_q_and_velocity_dependent
 def test_planar_pendulum_has_the_known_errors():
     system, state = carom.models.pendulum()
     sol = carom.simulate_batch(system, state, carom.Spark(3), t1=2.0, h=[2 / 40, 2 / 640, 2 / 64, 2 / 32])[:2]
-    differences = [sol[0].q[-1] - sol[1].q[-1], sol[0].v[-1] - sol[1].v[-1], sol[0].multiplier[-1] - sol[1].multiplier[-1]]
+    differences = [
+        sol[0].q[-1] - sol[1].q[-1],
+        sol[0].v[-1] - sol[1].v[-1],
+        sol[0].multiplier[-1] - sol[1].multiplier[-1],
+    ]
     assert np.allclose([np.linalg.norm(d) for d in differences], [2.139e-7, 3.162e-7, 6.664e-7], rtol=0.01)
 
 
@@ -62,7 +67,9 @@ def test_the_stage_multiplier_has_the_lower_order_s_minus_1_or_so():
 
 def test_a_lagrangian_gives_the_same_motion_as_mass_and_potential():
     _, state = carom.models.pendulum()
-    lagrangian = carom.System.from_lagrangian(lambda q, v: 0.5 * v @ v - q[1], constraints=lambda q: 0.5 * (q @ q - 1.0))
+    lagrangian = carom.System.from_lagrangian(
+        lambda q, v: 0.5 * v @ v - q[1], constraints=lambda q: 0.5 * (q @ q - 1.0)
+    )
     a = carom.simulate(lagrangian, state, carom.Spark(3), t1=1.0, h=1 / 16)
     b = carom.simulate_batch(*carom.models.pendulum(), carom.Spark(3), t1=1.0, h=[1 / n for n in STEPS[3]])[1]
     assert np.abs(a.q - b.q).max() < 1e-13
@@ -106,7 +113,9 @@ def massless_link():
         np.diag([0.0, 0.0, 1.0, 1.0]),
         lambda q: q[3] + 0.5 * q[0] ** 2,
         {"magnet": lambda t, q, v: 0.5 * jnp.array([0.0, 0.0, v[3], -v[2]])},
-        constraints=lambda q: jnp.array([q[1] - 0.2 * q[0] ** 2, 0.5 * ((q[2] - q[0]) ** 2 + (q[3] - q[1]) ** 2 - 1.0)]),
+        constraints=lambda q: jnp.array(
+            [q[1] - 0.2 * q[0] ** 2, 0.5 * ((q[2] - q[0]) ** 2 + (q[3] - q[1]) ** 2 - 1.0)]
+        ),
     )
     return system, carom.State([0.3, 0.018, 0.3 + 0.6, 0.018 - 0.8], np.zeros(4))
 

@@ -6,7 +6,8 @@ import pytest
 import carom
 from carom.methods.spark import stiffness
 from carom.tableaux import lobatto_iiic, lobatto_iiid
-from problems import bent_system
+
+from .problems import bent_system
 
 measures = carom.measures
 

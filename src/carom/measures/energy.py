@@ -19,6 +19,6 @@ def energy(system: System, solution: Solution) -> np.ndarray:
 
 
 def momentum(system: System, solution: Solution) -> np.ndarray:
-    """Total linear momentum, the sum of M v, of every row (for coordinates that are all translations along one line)."""
+    """Total linear momentum, the sum of M v, of every row, for coordinates that are translations along one line."""
     M = np.asarray(system.mass_at(solution.t[0], solution.q[0]))
     return np.sum(solution.v @ M if M.ndim == 2 else solution.v * M, axis=1)

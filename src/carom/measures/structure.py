@@ -1,4 +1,4 @@
-"""Structure: symplecticity and reversibility of steps, invariants, energy drift and constraint residuals [Jay1998 sec. 6]."""
+"""Structure [Jay1998 sec. 6]: symplecticity and reversibility of steps, invariants, energy drift, constraints."""
 
 from __future__ import annotations
 

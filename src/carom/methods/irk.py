@@ -58,7 +58,6 @@ class IRK(AbstractMethod):
 
     def init(self, system: System, state: State) -> None:
         """No memory."""
-        del system, state
 
     def step(self, system: System, state: State, memory: None, h: Array) -> Step:
         """One step."""
@@ -102,8 +101,10 @@ def velocity_in_force(system: System) -> bool:
     return system.shift is None and bool(system.rate_damping or system.forces)
 
 
-def neighbour_jacobian(system: System, weights: dict[str, Array] | None = None) -> Callable[[Array], Tridiagonal] | None:
-    """q -> d/dq of M^{-1} sum_a weight_a force_a for chains of neighbours; None for other systems."""
+def neighbour_jacobian(
+    system: System, weights: dict[str, Array] | None = None
+) -> Callable[[Array], Tridiagonal] | None:
+    """Q -> d/dq of M^{-1} sum_a weight_a force_a for chains of neighbours; None for other systems."""
     if not (system.is_tridiagonal and system.has_neighbour_potential):
         return None
     return lambda q: acceleration_jacobian(*system.neighbour_stiffness(q, weights), system.mass)  # pyright: ignore

@@ -1,8 +1,8 @@
 """The equations (17) of one SPARK step and the two ways to a Newton direction (Jay1998 Definition 4.1).
 
 Unknown are the stage velocities V_i = Z_i, the multipliers U_i and the end velocity v1 = z_1 (for a Hamiltonian system
-V_i are momenta, and the stage rates W_i = q' are unknown too). Rows of g are scaled by 1/h^2, rows of velocities by 1/h,
-so that the Jacobian has a limit for h -> 0.
+V_i are momenta, and the stage rates W_i = q' are unknown too). Rows of g are scaled by 1/h^2, rows of velocities by
+1/h, so that the Jacobian has a limit for h -> 0.
 """
 
 from __future__ import annotations

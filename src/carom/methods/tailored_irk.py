@@ -82,7 +82,6 @@ class TailoredIRK(AbstractMethod):
 
     def init(self, system: System, state: State) -> ScaledVelocity:
         """V is set at the first step, when h is known."""
-        del system
         return ScaledVelocity(state.v, jnp.zeros(()))
 
     def step(self, system: System, state: State, memory: ScaledVelocity, h: Array) -> Step:
@@ -120,7 +119,6 @@ class AdditiveTailoredIRK(AbstractMethod):
 
     def init(self, system: System, state: State) -> ScaledVelocity:
         """V is set at the first step, when h is known."""
-        del system
         return ScaledVelocity(state.v, jnp.zeros(()))
 
     def step(self, system: System, state: State, memory: ScaledVelocity, h: Array) -> Step:

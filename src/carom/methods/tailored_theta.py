@@ -7,9 +7,9 @@ weights of the new state:
     M V^{k+1} = M V^k + h (theta f_c^{k+1} + (1 - theta) f_c^k + (1 - mu) f_l^{k+1} + mu f_l^k)                (34)
     theta = 1/2 + gamma / (2 h),   mu = theta                                                                 (41)
 
-mu weighs the *old* position. The scheme imitates the damping gamma on f_c and h (theta - mu) on f_l: none for mu = theta,
-gamma_l for mu = theta - gamma_l / h. Velocities are reported as x' = V + h (theta - 1/2) M^{-1} (f_c + f_l)      (43);
-the start inverts that.
+mu weighs the *old* position. The scheme imitates the damping gamma on f_c and h (theta - mu) on f_l: none for
+mu = theta, gamma_l for mu = theta - gamma_l / h. Velocities are reported as x' = V + h (theta - 1/2) M^{-1} (f_c + f_l)
+(43); the start inverts that.
 """
 
 from __future__ import annotations
@@ -61,7 +61,6 @@ class TailoredTheta(AbstractMethod):
 
     def init(self, system: System, state: State) -> None:
         """No memory: (43) is inverted exactly at every step."""
-        del system, state
 
     def step(self, system: System, state: State, memory: None, h: Array) -> Step:
         """One step."""

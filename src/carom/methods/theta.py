@@ -9,7 +9,7 @@ from jaxtyping import Array
 from carom.methods.base import SMOOTH, AbstractMethod
 from carom.methods.irk import first_order_field, neighbour_jacobian, newton_info, velocity_in_force
 from carom.solvers.newton import Newton
-from carom.solvers.stages import StageEquations, Spectrum, solve_stages
+from carom.solvers.stages import Spectrum, StageEquations, solve_stages
 from carom.state import State, Step
 from carom.systems.system import System
 
@@ -42,7 +42,6 @@ class Theta(AbstractMethod):
 
     def init(self, system: System, state: State) -> None:
         """No memory."""
-        del system, state
 
     def step(self, system: System, state: State, memory: None, h: Array) -> Step:
         """One step."""

@@ -30,7 +30,9 @@ class Collision:
     duration: float
 
 
-def binary_collision(damping: float, mass: float = 1.0, stiffness: float = 1.0, impact_velocity: float = 1.0) -> Collision:
+def binary_collision(
+    damping: float, mass: float = 1.0, stiffness: float = 1.0, impact_velocity: float = 1.0
+) -> Collision:
     """Restitution and duration of the collision of two beads [James2020 (5)-(8)].
 
     Args:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from carom.models.mechanisms import Weight
+from carom.models.pendulums import Weight
 from carom.models.registry import model
 from carom.state import State
 from carom.systems.arguments import numbers
@@ -45,6 +45,7 @@ class Bodies(eqx.Module):
     parts: Float[Array, "4 7 7"]
 
     def __call__(self, q: Array) -> Array:
+        """M(q)."""
         weights = jnp.stack([jnp.ones(()), jnp.cos(q[1]), jnp.sin(q[3]), jnp.sin(q[5])])
         return jnp.tensordot(weights, self.parts, 1)
 
@@ -58,6 +59,7 @@ class Joints(eqx.Module):
     offset: Float[Array, " 6"]
 
     def __call__(self, q: Array) -> Array:
+        """Six entries."""
         a = self.angles @ q
         return self.on_cos @ jnp.cos(a) + self.on_sin @ jnp.sin(a) - self.offset
 
@@ -69,6 +71,7 @@ class Spring(eqx.Module):
     rest: Array
 
     def __call__(self, q: Array) -> Array:
+        """The energy."""
         x = sd * jnp.cos(q[2]) + sc * jnp.sin(q[2]) + xb - xc
         y = sd * jnp.sin(q[2]) - sc * jnp.cos(q[2]) + yb - yc
         return 0.5 * self.stiffness * (jnp.sqrt(x * x + y * y) - self.rest) ** 2
@@ -80,12 +83,14 @@ class Torque(eqx.Module):
     moment: Callable[..., Array]
 
     def __call__(self, t: Array, q: Array, v: Array) -> Array:
+        """The force."""
+        del q
         return jnp.zeros_like(v).at[0].set(self.moment(t))
 
 
 @model
 def andrews_squeezer(torque: float | Callable[..., Array] = 0.033) -> tuple[System, State]:
-    """Andrews' squeezing mechanism, driven by `torque` on beta: a number (a part "drive" of the potential) or torque(t).
+    """Andrews' squeezing mechanism with a torque on beta: a number (part "drive" of the potential) or a function of t.
 
     Example:
         >>> system, state = carom.models.andrews_squeezer(torque=0.033)

@@ -23,8 +23,8 @@ def iterate(
 ) -> Root:
     """`x <- x - direction(x, residual(x))` until the error left, estimated from successive updates, is below 1.
 
-    `size(d, x)` measures the update d that led to x in units of the tolerance. No line search: rows scaled by 1/h^2 carry rounding noise that
-    would stop it. `aux` of the result belongs to the last but one iterate.
+    `size(d, x)` measures the update d that led to x in units of the tolerance. No line search: rows scaled by 1/h^2
+    carry rounding noise that would stop it. `aux` of the result belongs to the last but one iterate.
     """
 
     def running(c):

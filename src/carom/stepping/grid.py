@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from carom.methods.base import AbstractMethod
-from carom.state import Carry, Row, State, Status
+from carom.state import Carry, Numbers, Row, State, Status
 from carom.stepping.base import AbstractStepping, inside, row_of, step_status
 from carom.systems.system import System
 
@@ -42,19 +42,18 @@ class Constant(AbstractStepping):
     h: Array
 
     def __init__(self, h: ArrayLike):
-        if not (np.isfinite(h) and np.asarray(h) > 0) and not isinstance(h, jax.core.Tracer):
+        if np.ndim(h) != 0 or not (np.isfinite(h) and np.asarray(h) > 0):
             msg = f"h must be positive and finite, got h = {h}"
             raise ValueError(msg)
         self.h = jnp.asarray(h, float)
 
     @property
     def first_step(self) -> float:
-        """h."""
+        """The step size h."""
         return float(self.h)
 
     def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> GridPosition:
         """At the start of the first segment."""
-        del system, method, state
         return GridPosition.start(ends)
 
     def attempt(self, system: System, method: AbstractMethod, carry: Carry) -> tuple[Carry, Row]:
@@ -80,7 +79,7 @@ class Prescribed(AbstractStepping):
 
     steps: Array
 
-    def __init__(self, steps: ArrayLike):
+    def __init__(self, steps: Numbers):
         sizes = np.atleast_1d(np.asarray(steps, float))
         bad = ~(np.isfinite(sizes) & (sizes > 0))
         if sizes.ndim != 1 or sizes.size == 0 or bad.any():
@@ -91,7 +90,6 @@ class Prescribed(AbstractStepping):
 
     def objection(self, system: System, state: State, ends: Any) -> str | None:
         """The steps must reach t1."""
-        del system, state
         total, wanted = float(np.sum(self.steps)), float(ends[-1] - ends[0])
         if total < wanted * (1 - 1e-12):
             return f"Prescribed: the steps add up to {total:g}, but t1 - t0 = {wanted:g}"
@@ -104,7 +102,6 @@ class Prescribed(AbstractStepping):
 
     def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> GridPosition:
         """At the start of the first segment."""
-        del system, method, state
         return GridPosition.start(ends)
 
     def attempt(self, system: System, method: AbstractMethod, carry: Carry) -> tuple[Carry, Row]:
@@ -145,7 +142,9 @@ def _take(
     place = GridPosition(
         segment, jnp.where(ends_segment, target, place.origin), jnp.where(ends_segment, 0, place.j + (ok & arrived))
     )
-    state, memory = jax.tree.map(lambda new, old: jnp.where(ok, new, old), (state, step.memory), (carry.state, carry.memory))
+    state, memory = jax.tree.map(
+        lambda new, old: jnp.where(ok, new, old), (state, step.memory), (carry.state, carry.memory)
+    )
     k = carry.k + ok
     taken = jnp.where(arrived, h, state.t - carry.state.t)
     row = row_of(system, k, ok, state, taken, step.info)

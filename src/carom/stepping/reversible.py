@@ -67,7 +67,10 @@ class Reversible(AbstractStepping):
 
     def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> Place:
         """At the start of the first segment, with a guess from velocity and acceleration."""
-        v, a = jnp.linalg.norm(state.v), jnp.linalg.norm(eqx.filter_jit(System.acceleration)(system, state.t, state.q, state.v))
+        v, a = (
+            jnp.linalg.norm(state.v),
+            jnp.linalg.norm(eqx.filter_jit(System.acceleration)(system, state.t, state.q, state.v)),
+        )
         size = jnp.linalg.norm(state.q)
         pace = jnp.minimum(size / jnp.maximum(v, 1e-300), jnp.sqrt(size / jnp.maximum(a, 1e-300)))
         guess = self.tol ** (1.0 / (method.order + 1)) * pace if self.h is None else jnp.asarray(self.h, float)
@@ -116,7 +119,9 @@ class Reversible(AbstractStepping):
 def _accept(system: System, carry: Carry, place: Place, search: Search, end: Array) -> tuple[Carry, Row]:
     """Take the step found, or end the run with its status."""
     step = search.step
-    status = jnp.where(search.done, Status.OK, jnp.where(jnp.isfinite(search.y), Status.STEP_TOO_SMALL, step_status(step)))
+    status = jnp.where(
+        search.done, Status.OK, jnp.where(jnp.isfinite(search.y), Status.STEP_TOO_SMALL, step_status(step))
+    )
     ok = status == Status.OK
     h = jnp.exp(search.x)
     last = carry.state.t + h >= end - 1e-12 * h

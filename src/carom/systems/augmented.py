@@ -8,8 +8,11 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.state import State
+from carom.systems.arguments import names_of
 from carom.systems.constrained import mass_matrix
 from carom.systems.system import System
+
+_WITHIN = {"mass of q", "mass matrix", "explicit time", "forces", "multiplier forces", "constraints"}
 
 
 class Augmented(eqx.Module):
@@ -62,16 +65,16 @@ def augmented(system: System, state: State) -> tuple[System, State]:
     Example:
         >>> system, state = carom.augmented(system, state)
     """
-    beyond = system.features & {"hamiltonian", "nonholonomic constraints", "kinematics", "rate damping", "contacts", "friction"}
+    beyond = sorted(system.features - _WITHIN)
     if system.constraints is None or beyond:
-        msg = f"carom.augmented needs bilateral constraints and does not handle {', '.join(sorted(beyond)) or 'their absence'}"
+        msg = f"carom.augmented needs bilateral constraints, and does not handle {names_of(beyond)} of this system"
         raise ValueError(msg)
     n, m = state.q.size, system.constraint(state.t, state.q).size
     whole = Augmented(system, n)
     wide = jnp.concatenate([state.q, jnp.zeros(m)])
     sizes = jnp.abs(jnp.linalg.eigvalsh(whole.mass(state.t, wide)))
     if not float(jnp.min(sizes)) > 1e-13 * float(jnp.max(sizes)):
-        msg = "carom.augmented: [[M, G^T], [G, 0]] is singular at the start, Jay1998 (10): some motion has neither mass nor constraint"
+        msg = "carom.augmented: [[M, G^T], [G, 0]] is singular (Jay1998 (10)): some motion has neither mass nor constraint"
         raise ValueError(msg)
     parts = {name: Head(system, name, n).energy for name in system.potential}
     forces = {

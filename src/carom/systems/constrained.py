@@ -62,7 +62,7 @@ def mass_matrix(system: System, t: Array, q: Array, n: int) -> Array:
 
 
 def accelerations(system: System, t: Array, q: Array, v: Array) -> tuple[Array, Array]:
-    """v' and the multipliers u from the twice differentiated constraints, Jay1998 (2e), (8e), (17h).
+    """Accelerations v' and multipliers u from the twice differentiated constraints, Jay1998 (2e), (8e), (17h).
 
     They solve `M v' + D^T u = f(u)`, `C v' = -c` with D the directions of the reaction and C = d(velocity residual)/dv;
     one linear system unless forces depend on the multipliers in a nonlinear way.

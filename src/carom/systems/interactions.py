@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from carom.state import strong
+from carom.state import Numbers, strong
 
 
 class Interactions(eqx.Module):
@@ -32,15 +32,15 @@ class Interactions(eqx.Module):
     stencil: tuple[int, ...] | None = eqx.field(static=True)
     indices: np.ndarray | Array | None
     data: Any
-    weight: Float[Array, "..."]
+    weight: Float[Array, ...]
 
     def __init__(
         self,
         energy: Callable[..., Array],
         stencil: Sequence[int] | None = None,
-        indices: ArrayLike | None = None,
+        indices: Numbers | None = None,
         data: Any = None,
-        weight: ArrayLike = 1.0,
+        weight: Numbers = 1.0,
     ):
         if (stencil is None) == (indices is None):
             msg = "Interactions: give either stencil= or indices=, not both"

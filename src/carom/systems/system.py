@@ -14,9 +14,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike
+from jaxtyping import Array
 
-from carom.state import strong
+from carom.state import Numbers, strong
 from carom.systems.arguments import UserFunction, names_of, user_function
 from carom.systems.constrained import accelerations
 from carom.systems.interactions import Interactions
@@ -83,7 +83,7 @@ class System(eqx.Module):
 
     def __init__(
         self,
-        mass: ArrayLike | Callable[..., Any] = 1.0,
+        mass: Numbers | Callable[..., Any] = 1.0,
         potential: Any = None,
         forces: Mapping[str, Callable[..., Any]] | None = None,
         *,
@@ -95,7 +95,7 @@ class System(eqx.Module):
         friction: Any = None,
         hamiltonian: Callable[..., Any] | None = None,
         params: Any = None,
-        jumps: Sequence[float] = (),
+        jumps: Numbers = (),
         structure: str = "auto",
         labels: Sequence[str] = (),
     ):
@@ -119,7 +119,7 @@ class System(eqx.Module):
         self.params = None if params is None else strong(params)
         instants = np.unique(np.asarray(jumps, float))
         if not np.isfinite(instants).all():
-            msg = f"jumps must be finite times, got {list(jumps)}"
+            msg = f"jumps must be finite times, got {jumps}"
             raise ValueError(msg)
         self.jumps = jnp.asarray(instants)
         if structure not in ("auto", "dense", "tridiagonal"):
@@ -218,7 +218,7 @@ class System(eqx.Module):
         return sum((self.part_energy(name, t, q) for name in self.potential), jnp.zeros((), q.dtype))
 
     def kinetic_energy(self, t: Array, q: Array, v: Array) -> Array:
-        """v M v / 2; H(t, q, p) - H(t, q, 0) of a Hamiltonian system."""
+        """Kinetic energy v M v / 2; H(t, q, p) - H(t, q, 0) of a Hamiltonian system."""
         if self.hamiltonian is not None:
             return self.total_energy(t, q, v) - self.total_energy(t, q, jnp.zeros_like(q))
         return 0.5 * jnp.vdot(v, self.mass_times(t, q, v))
@@ -278,7 +278,9 @@ class System(eqx.Module):
         """dT/dq - (dM/dt) v: what M(t, q) adds to the right-hand side of M v' (zero for a constant mass)."""
         if not isinstance(self.mass, UserFunction):
             return jnp.zeros_like(v)
-        momentum_rate = jax.jvp(lambda s, x: self.mass_times(s, x, v), (t, q), (jnp.ones_like(t), self.rate(t, q, v)))[1]
+        momentum_rate = jax.jvp(lambda s, x: self.mass_times(s, x, v), (t, q), (jnp.ones_like(t), self.rate(t, q, v)))[
+            1
+        ]
         return self.to_velocities(t, q, v, jax.grad(lambda x: self.kinetic_energy(t, x, v))(q)) - momentum_rate
 
     def force(self, t: Array, q: Array, v: Array, lam: Array | None = None) -> Array:
@@ -300,7 +302,7 @@ class System(eqx.Module):
     # ---- kinematics ---------------------------------------------------------------------------------------------
 
     def rate(self, t: Array, q: Array, v: Array) -> Array:
-        """q' = B(t, q) v + a(t, q), or dH/dp."""
+        """The rate q' = B(t, q) v + a(t, q), or dH/dp."""
         if self.hamiltonian is not None:
             return jax.grad(self.total_energy, 2)(t, q, v)
         if self.kinematics is not None:
@@ -344,7 +346,7 @@ def _mapping(value: Any, name: str) -> Mapping[str, Any]:
     return value
 
 
-def _mass(value: ArrayLike) -> Array:
+def _mass(value: Numbers) -> Array:
     mass = np.asarray(value, float)
     if mass.ndim > 2 or (mass.ndim == 2 and mass.shape[0] != mass.shape[1]):
         msg = f"mass must be a number, one per coordinate, or a square matrix, got shape {mass.shape}"
