@@ -12,29 +12,32 @@ from .problems import bent_system
 measures = carom.measures
 
 
+def gravity(q):
+    return q[1] + q[3]
+
+
+def extra(q):
+    return jnp.sin(q[0] * q[3]) + q[2] ** 4
+
+
+def mass(q):
+    return jnp.eye(4) + 0.3 * jnp.outer(jnp.sin(q), jnp.sin(q))
+
+
 def tangled_double_pendulum():
     """Double pendulum with a nonlinear extra force and a mass matrix that depends on q."""
     plain, state = carom.models.double_pendulum(angles=(1.0, 2.0), rates=(0.5, -1.0))
-    potential = {"gravity": lambda q: q[1] + q[3], "extra": lambda q: jnp.sin(q[0] * q[3]) + q[2] ** 4}
-    mass = lambda q: jnp.eye(4) + 0.3 * jnp.outer(jnp.sin(q), jnp.sin(q))  # noqa: E731
-    return carom.System(mass, potential, constraints=plain.constraints), state
+    return carom.System(mass, {"gravity": gravity, "extra": extra}, constraints=plain.constraints), state
 
 
-def everything(letter, kinematic):
-    names = ("inertia", "constraint", "gravity", "extra")
-    return {"kinematic": kinematic, **dict.fromkeys(names, letter)}
-
-
-@pytest.mark.parametrize(
-    ("families", "symplectic"),
-    [(None, True), (everything("C", "C"), False), (everything("D", "D"), False), (everything("C", "A"), False)],
-    ids=["A-B", "C", "D", "A-C"],
-)
-def test_only_lobatto_a_b_keeps_the_symplectic_form_on_the_manifold(families, symplectic):
+@pytest.mark.xdist_group("symplectic")
+@pytest.mark.parametrize(("kinematic", "letter"), [("A", "B"), ("C", "C"), ("D", "D"), ("A", "C")])
+def test_only_lobatto_a_b_keeps_the_symplectic_form_on_the_manifold(kinematic, letter):
     system, state = tangled_double_pendulum()
+    families = {"kinematic": kinematic, **dict.fromkeys(("inertia", "constraint", "gravity", "extra"), letter)}
     method = carom.Spark(3, families=families, newton=carom.Newton(1e-15, 60, "full"))
     defect = measures.symplectic_defect(system, state, method, h=0.3)
-    assert defect < 1e-13 if symplectic else defect > 1e-6
+    assert defect < 1e-13 if letter == "B" else defect > 1e-6
 
 
 def test_reversible_steps_return_to_the_start_after_200_steps_each_way():
@@ -50,20 +53,16 @@ def test_energy_of_the_pendulum_shows_no_drift_over_1e5_steps():
     assert sol.stats["accepted"] == 100_000
     assert bound < 6e-6
     assert abs(slope) * 1e4 < 1e-2 * bound
-    assert all(level.max() < 1e-13 for level in measures.constraint_residuals(system, sol))
+    assert np.abs(np.sum(sol.q**2, 1) - 1.0).max() < 1e-13
+    assert np.abs(np.sum(sol.q * sol.v, 1)).max() < 1e-13
 
 
 def test_backward_steps_undo_damped_and_driven_steps():
     system, state = bent_system()
     method = carom.Spark(3)
-
-    @jax.jit
-    def there_and_back(h):
-        memory = method.init(system, state)
-        step = method.step(system, state, memory, h)
-        return method.step(system, step.state, step.memory, -h).state
-
-    end = there_and_back(jnp.asarray(0.2))
+    step = jax.jit(lambda state, memory, h: method.step(system, state, memory, h))
+    there = step(state, method.init(system, state), jnp.asarray(0.2))
+    end = step(there.state, there.memory, jnp.asarray(-0.2)).state
     assert np.abs(end.q - state.q).max() < 1e-13
     assert np.abs(end.v - state.v).max() < 1e-13
 

@@ -135,7 +135,7 @@ class Spark(AbstractMethod):
 
     def init(self, system: System, state: State) -> Memory:
         """A constant guess: the start."""
-        u = eqx.filter_jit(accelerations)(system, state.t, state.q, state.v)[1]
+        u = eqx.filter_jit(accelerations)(system, state.t, state.q, state.v).u
         shape = (self.stages, 1)
         return Memory(jnp.tile(state.v, shape), jnp.tile(u, shape), jnp.asarray(jnp.inf, float))
 
@@ -149,10 +149,12 @@ class Spark(AbstractMethod):
         root = equations.solve(predicted(system, equations, memory), self.newton)
         x, (q_rates, p_rates) = root.x, root.aux
         t1, q1 = state.t + h, equations.end(x)
-        rank = rank_measure(directions(system, t1, q1, x.v1))
-        u = x.U[-1] if self.multiplier == "stage" else accelerations(system, t1, q1, x.v1)[1]
+        if self.multiplier == "stage":
+            u, D = x.U[-1], directions(system, t1, q1, x.v1)
+        else:
+            _, u, D = accelerations(system, t1, q1, x.v1)  # (17h)
         info = Info(
-            status=status_of(root, rank),
+            status=status_of(root, rank_measure(D)),
             residual=root.error * self.newton.tol,
             iterations=root.iterations,
             evaluations=self.stages * root.evaluations,
@@ -217,7 +219,7 @@ def status_of(root: Root, rank: Array) -> Array:
     """Lost rank if the constraints depend at the end, or nearly do where the iteration failed."""
     lost = ~(rank > jnp.where(root.converged, _LOST, _NEARLY_LOST))
     failed = jnp.where(root.converged, Status.OK, Status.NEWTON_DIVERGED)
-    return jnp.where(lost & jnp.isfinite(root.error), Status.CONSTRAINTS_LOST_RANK, failed)
+    return jnp.where(lost & jnp.all(jnp.isfinite(root.x.v1)), Status.CONSTRAINTS_LOST_RANK, failed)
 
 
 def stiffness(system: System, state: State, h: float) -> float:

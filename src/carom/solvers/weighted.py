@@ -38,7 +38,7 @@ def iterate(
         x = jax.tree.map(jnp.subtract, x, d)
         now = size(d, x)
         ratio = jnp.where(k > 0, now / jnp.maximum(last, 1e-300), 1.0)
-        error = jnp.where(ratio < 1.0, ratio / jnp.maximum(1.0 - ratio, 1e-16), jnp.inf) * now
+        error = jnp.where(ratio < 1.0, ratio / jnp.maximum(1.0 - ratio, 1e-16) * now, jnp.inf)
         settled = (now <= 1.0) | (error <= 1.0) | ((k > 2) & (ratio > 0.5) & (now <= _ROUNDING))
         return x, aux, jnp.minimum(error, now), jnp.minimum(smallest, now), now, settled & jnp.isfinite(now), k + 1
 

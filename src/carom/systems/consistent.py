@@ -46,7 +46,7 @@ def multiplier(system: System, state: State) -> np.ndarray:
     Example:
         >>> carom.multiplier(*carom.models.pendulum())
     """
-    return np.asarray(eqx.filter_jit(accelerations)(system, state.t, state.q, state.v)[1])
+    return np.asarray(eqx.filter_jit(accelerations)(system, state.t, state.q, state.v).u)
 
 
 def constraint_residuals(system: System, t: Array, q: Array, v: Array) -> tuple[Array, Array]:
@@ -81,4 +81,4 @@ def _project(system: System, state: State) -> tuple[Array, Array, Array, Array, 
     q = jax.lax.fori_loop(0, _ITERATIONS, move_q, state.q)
     v = jax.lax.fori_loop(0, _ITERATIONS, move_v, state.v)
     residuals = jnp.stack(constraint_residuals(system, t, q, v))
-    return q, v, residuals, rank_measure(directions(system, t, q, v)), accelerations(system, t, q, v)[1]
+    return q, v, residuals, rank_measure(directions(system, t, q, v)), accelerations(system, t, q, v).u

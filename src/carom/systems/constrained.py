@@ -6,7 +6,7 @@ the reaction is `-G^T lambda - K^T psi`. `v` is the momentum where the system ha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -61,7 +61,15 @@ def mass_matrix(system: System, t: Array, q: Array, n: int) -> Array:
     return M if M.ndim == 2 else jnp.diag(jnp.broadcast_to(M, (n,)))
 
 
-def accelerations(system: System, t: Array, q: Array, v: Array) -> tuple[Array, Array]:
+class Accelerations(NamedTuple):
+    """v', the multipliers u, and the directions the multipliers act along."""
+
+    a: Array
+    u: Array
+    directions: Array
+
+
+def accelerations(system: System, t: Array, q: Array, v: Array) -> Accelerations:
     """Accelerations v' and multipliers u from the twice differentiated constraints, Jay1998 (2e), (8e), (17h).
 
     They solve `M v' + D^T u = f(u)`, `C v' = -c` with D the directions of the reaction and C = d(velocity residual)/dv;
@@ -70,7 +78,7 @@ def accelerations(system: System, t: Array, q: Array, v: Array) -> tuple[Array, 
     D = directions(system, t, q, v)
     still = (jnp.ones_like(t), system.rate(t, q, v), jnp.zeros_like(v))
     c = jax.jvp(lambda *x: velocity_residual(system, *x), (t, q, v), still)[1]
-    C = jax.jacfwd(lambda x: velocity_residual(system, t, q, x))(v)
+    C = D if system.hamiltonian is None else jax.jacfwd(lambda x: velocity_residual(system, t, q, x))(v)
     M = mass_matrix(system, t, q, v.size)
 
     def correct(_, z: Array) -> Array:
@@ -84,7 +92,7 @@ def accelerations(system: System, t: Array, q: Array, v: Array) -> tuple[Array, 
     z = correct(0, jnp.zeros(v.size + c.size))
     if nonlinear:
         z = jax.lax.fori_loop(0, _NONLINEAR_ITERATIONS, correct, z)
-    return z[: v.size], z[v.size :]
+    return Accelerations(z[: v.size], z[v.size :], D)
 
 
 def rank_measure(D: Array) -> Array:

@@ -296,7 +296,7 @@ class System(eqx.Module):
     def acceleration(self, t: Array, q: Array, v: Array) -> Array:
         """M^{-1} force; with bilateral constraints, what they leave of it."""
         if self.constraints is not None or self.nonholonomic is not None:
-            return accelerations(self, t, q, v)[0]
+            return accelerations(self, t, q, v).a
         return self.mass_solve(t, q, self.force(t, q, v))
 
     # ---- kinematics ---------------------------------------------------------------------------------------------
