@@ -108,7 +108,7 @@ def constraint_residuals(system: System, solution: Solution) -> tuple[np.ndarray
     Example:
         >>> position, velocity = carom.measures.constraint_residuals(system, sol)
     """
-    rows = _rows(lambda s, t, q, v: residuals_of(s, t, q, v), system, solution)
+    rows = _rows(residuals_of, system, solution)
     return rows[0], rows[1]
 
 
@@ -156,5 +156,9 @@ def project_energy(system: System, solution: Solution, energy: float | None = No
 
 def _rows(fn: Callable[..., tuple[Array, ...]], system: System, solution: Solution) -> tuple[np.ndarray, ...]:
     columns = tuple(jnp.asarray(x) for x in (solution.t, solution.q, solution.v))
-    mapped = eqx.filter_jit(lambda s, z: jax.lax.map(lambda row: fn(s, *row), z))(system, columns)
-    return tuple(np.asarray(x) for x in mapped)
+    return tuple(np.asarray(x) for x in _mapped(fn, system, columns))
+
+
+@eqx.filter_jit
+def _mapped(fn: Callable[..., tuple[Array, ...]], system: System, columns: tuple[Array, ...]) -> tuple[Array, ...]:
+    return jax.lax.map(lambda row: fn(system, *row), columns)

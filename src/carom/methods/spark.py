@@ -122,8 +122,8 @@ class Spark(AbstractMethod):
         if self.newton.strategy != "auto":
             return self
         coupled = {"nonholonomic constraints", "hamiltonian", "multiplier forces"} & system.features
-        plain = not coupled and uses_iiia(self.stages, self.families["kinematic"]) and h is not None
-        strategy = "shared" if plain and stiffness(system, state, h) < _STIFF else "full"
+        plain = not coupled and uses_iiia(self.stages, self.families["kinematic"])
+        strategy = "shared" if plain and h is not None and stiffness(system, state, h) < _STIFF else "full"
         return eqx.tree_at(lambda m: m.newton, self, Newton(self.newton.tol, self.newton.max_iter, strategy))
 
     @staticmethod
@@ -179,8 +179,7 @@ def LobattoIIIAB(stages: int, **options: Any) -> Spark:
     Example:
         >>> method = carom.LobattoIIIAB(3)
     """
-    everything = dict.fromkeys(("dissipative", "exciting", "rate damping"), "B")
-    return Spark(stages, families=everything, **options)
+    return Spark(stages, families={"dissipative": "B", "exciting": "B", "rate damping": "B"}, **options)
 
 
 def stacked(matrices: list[Array], s: int, n: int) -> Array:
@@ -224,16 +223,16 @@ def status_of(root: Root, rank: Array) -> Array:
 
 def stiffness(system: System, state: State, h: float) -> float:
     """h^2 |df/dq| + h |df/dv| at the start, in units of the mass (largest eigenvalues)."""
-    t, q, v = state.t, state.q, state.v
-
-    def jacobians(system: System) -> tuple[Array, Array, Array]:
-        M = mass_matrix(system, t, q, v.size)
-        lam = jnp.zeros(multiplier_count(system, t, q, v))
-        f = lambda x, w: system.force(t, x, w, lam)  # noqa: E731
-        return M, jax.jacfwd(f)(q, v), jax.jacfwd(f, 1)(q, v)
-
-    M, f_q, f_v = (np.asarray(x) for x in eqx.filter_jit(jacobians)(system))
+    M, f_q, f_v = (np.asarray(x) for x in _force_jacobians(system, state))
     if not all(np.isfinite(x).all() for x in (M, f_q, f_v)):
         return float("inf")
     largest = [np.abs(np.linalg.eigvals(np.linalg.solve(M, f))).max() for f in (f_q, f_v)]
     return float(h * h * largest[0] + h * largest[1])
+
+
+@eqx.filter_jit
+def _force_jacobians(system: System, state: State) -> tuple[Array, Array, Array]:
+    t, q, v = state.t, state.q, state.v
+    lam = jnp.zeros(multiplier_count(system, t, q, v))
+    f = lambda x, w: system.force(t, x, w, lam)  # noqa: E731
+    return mass_matrix(system, t, q, v.size), jax.jacfwd(f)(q, v), jax.jacfwd(f, 1)(q, v)

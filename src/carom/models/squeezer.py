@@ -95,7 +95,8 @@ def andrews_squeezer(torque: float | Callable[..., Array] = 0.033) -> tuple[Syst
     Example:
         >>> system, state = carom.models.andrews_squeezer(torque=0.033)
     """
-    potential, forces = {"spring": Spring(jnp.asarray(c0), jnp.asarray(l0))}, {}
+    potential: dict[str, Callable[..., Array]] = {"spring": Spring(jnp.asarray(c0), jnp.asarray(l0))}
+    forces = {}
     if callable(torque):
         forces["drive"] = Torque(torque)
     else:

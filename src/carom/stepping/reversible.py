@@ -90,7 +90,7 @@ class Reversible(AbstractStepping):
             t, h = inside(start, end, carry.state.t, jnp.exp(s.x), many)
             step = method.step(system, carry.state.moved(t, carry.state.q, carry.state.v), carry.memory, h)
             ok = step_status(step) == Status.OK
-            y = jnp.where(ok, jnp.log(step.info.error) - log_target, jnp.inf)
+            y = jnp.where(ok, jnp.log(jnp.asarray(step.info.error)) - log_target, jnp.inf)
             stalled = (jnp.abs(y) >= jnp.abs(s.y_before)) & (jnp.abs(s.y_before) < _STALLED)
             done = ok & ((jnp.abs(y) < _CLOSE) | stalled | ((s.x >= longest) & (y <= 0)))
             rise = (y - s.y_before) / (s.x - s.x_before)
