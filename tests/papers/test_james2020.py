@@ -178,7 +178,7 @@ def test_figure_9_ejection_velocity_has_its_minimum_at_mass_ratio_611(dimer_refe
     assert dimer.minimum(RATIOS[1:], ejected[1:]) == pytest.approx(0.611, abs=1e-3)
 
 
-# ---- binary collisions (7)-(9), appendix A.1, and the list of items ---------------------------------------------------
+# ---- binary collisions (7)-(9), appendix A.1, and the list of items --------------------------------------------------
 
 
 @pytest.mark.xdist_group("collision")
