@@ -187,7 +187,7 @@ class Solution:
         kinetic, potential = (np.asarray(e) for e in _energies(self.system, self.t, self.q, self.v))
         extra = {name.removeprefix("extra."): values for name, values in self.columns.items() if name.startswith("extra.")}
         residual = self.columns.get("residual", np.zeros(len(self)))
-        return Account(kinetic, potential, residual, extra)
+        return Account(kinetic, potential, residual, extra | self.method.evidence(self, kinetic + potential))
 
     def at(self, times: Any) -> tuple[np.ndarray, np.ndarray]:
         """q and v at any times inside the run, by Hermite interpolation between saved rows."""

@@ -2,6 +2,8 @@
 
 from carom.methods.explicit_rk import ExplicitRK as ExplicitRK
 from carom.methods.irk import IRK as IRK
+from carom.methods.pseudo_energy import PseudoEnergy as PseudoEnergy
+from carom.methods.stormer_verlet import StormerVerlet as StormerVerlet
 from carom.methods.tailored_irk import AdditiveTailoredIRK as AdditiveTailoredIRK
 from carom.methods.tailored_irk import TailoredIRK as TailoredIRK
 from carom.methods.tailored_theta import TailoredTheta as TailoredTheta

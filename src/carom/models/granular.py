@@ -164,8 +164,8 @@ def bead_chain(
     )
 
 
-def _count(n: Any, least: int) -> int:
+def _count(n: Any, least: int, name: str = "n") -> int:
     if not isinstance(n, (int, np.integer)) or n < least:
-        msg = f"n must be a whole number of at least {least}, got n = {n}"
+        msg = f"{name} must be a whole number of at least {least}, got {name} = {n}"
         raise ValueError(msg)
     return int(n)

@@ -21,6 +21,7 @@ class Interactions(eqx.Module):
         indices: integer array with one row of coordinates per interaction; uses gather and scatter.
         data: array, or pytree of arrays, with one entry per interaction.
         weight: scalar or one value per interaction.
+        where: with `stencil`, the slice of interactions there are; interaction i touches `q[i + stencil]`. All by default.
 
     Example:
         >>> fpu = carom.Interactions(lambda a, b: (b - a) ** 2 / 2 + (b - a) ** 4 / 4, stencil=(0, 1))
@@ -31,6 +32,7 @@ class Interactions(eqx.Module):
     indices: np.ndarray | Array | None
     data: Any
     weight: Float[Array, "..."]
+    where: tuple[int | None, int | None] = eqx.field(static=True)
 
     def __init__(
         self,
@@ -39,6 +41,7 @@ class Interactions(eqx.Module):
         indices: ArrayLike | None = None,
         data: Any = None,
         weight: ArrayLike = 1.0,
+        where: slice = slice(None),
     ):
         if (stencil is None) == (indices is None):
             msg = "Interactions: give either stencil= or indices=, not both"
@@ -46,11 +49,15 @@ class Interactions(eqx.Module):
         if stencil is not None and (min(stencil) != 0 or list(stencil) != sorted(set(stencil))):
             msg = f"Interactions: stencil must be increasing offsets that start at 0, got {tuple(stencil)}"
             raise ValueError(msg)
+        if where.step not in (None, 1) or (stencil is None and where != slice(None)):
+            msg = f"Interactions: where must be a slice without step, and needs stencil=, got {where}"
+            raise ValueError(msg)
         self.energy = energy
         self.stencil = None if stencil is None else tuple(int(s) for s in stencil)
         self.indices = None if indices is None else jnp.atleast_2d(jnp.asarray(indices, int))
         self.data = None if data is None else jax.tree.map(jnp.asarray, data)
         self.weight = jnp.asarray(weight, float)
+        self.where = (where.start, where.stop)
 
     @property
     def span(self) -> int | None:
@@ -59,13 +66,17 @@ class Interactions(eqx.Module):
 
     def count(self, n: int) -> int:
         """Number of interactions among n coordinates."""
-        return n - self.stencil[-1] if self.stencil is not None else self.indices.shape[0]  # pyright: ignore
+        return len(self.places(n)) if self.stencil is not None else self.indices.shape[0]  # pyright: ignore
+
+    def places(self, n: int) -> range:
+        """The stencil's positions i among n coordinates."""
+        return range(*slice(*self.where).indices(max(0, n - self.stencil[-1])))  # pyright: ignore
 
     def energies(self, q: Float[Array, " n"]) -> Float[Array, " interactions"]:
         """Energy of every interaction."""
         if self.stencil is not None:
-            m = self.count(q.shape[0])
-            local = [jax.lax.slice_in_dim(q, s, s + m) for s in self.stencil]
+            at = self.places(q.shape[0])
+            local = [jax.lax.slice_in_dim(q, s + at.start, s + at.start + len(at)) for s in self.stencil]
         else:
             local = [q[column] for column in self.indices.T]  # pyright: ignore
         if self.data is None:
