@@ -13,6 +13,7 @@ _config.configure()
 from carom import models as models  # noqa: E402
 from carom import tableaux as tableaux  # noqa: E402
 from carom.methods import AdditiveTailoredIRK as AdditiveTailoredIRK  # noqa: E402
+from carom.methods import AsynchronousPseudoEnergy as AsynchronousPseudoEnergy  # noqa: E402
 from carom.methods import ExplicitRK as ExplicitRK  # noqa: E402
 from carom.methods import IRK as IRK  # noqa: E402
 from carom.methods import PseudoEnergy as PseudoEnergy  # noqa: E402
