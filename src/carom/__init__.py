@@ -14,6 +14,7 @@ from carom import models as models  # noqa: E402
 from carom import tableaux as tableaux  # noqa: E402
 from carom.methods import AdditiveTailoredIRK as AdditiveTailoredIRK  # noqa: E402
 from carom.methods import AsynchronousPseudoEnergy as AsynchronousPseudoEnergy  # noqa: E402
+from carom.methods import Composed as Composed  # noqa: E402
 from carom.methods import ExplicitRK as ExplicitRK  # noqa: E402
 from carom.methods import IRK as IRK  # noqa: E402
 from carom.methods import PseudoEnergy as PseudoEnergy  # noqa: E402
@@ -33,6 +34,7 @@ from carom.state import SimulationError as SimulationError  # noqa: E402
 from carom.state import State as State  # noqa: E402
 from carom.state import Status as Status  # noqa: E402
 from carom.stepping import Constant as Constant  # noqa: E402
+from carom.stepping import EnergyGap as EnergyGap  # noqa: E402
 from carom.stepping import Prescribed as Prescribed  # noqa: E402
 from carom.systems import Interactions as Interactions  # noqa: E402
 from carom.systems import System as System  # noqa: E402

@@ -1,6 +1,7 @@
 """Methods: one file each, one pure step each."""
 
 from carom.methods.asynchronous import AsynchronousPseudoEnergy as AsynchronousPseudoEnergy
+from carom.methods.composed import Composed as Composed
 from carom.methods.explicit_rk import ExplicitRK as ExplicitRK
 from carom.methods.irk import IRK as IRK
 from carom.methods.pseudo_energy import PseudoEnergy as PseudoEnergy
