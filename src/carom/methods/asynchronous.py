@@ -24,7 +24,7 @@ from jaxtyping import Array
 from carom.methods.base import AbstractMethod
 from carom.methods.pseudo_energy import pseudo_energies
 from carom.methods.quadrature import impulse, rule
-from carom.methods.stability import StabilityWarning, refuse_unstable, stability_limit
+from carom.methods.stability import StabilityWarning, refuse_unstable, stability_limit, warn_if_torn
 from carom.methods.zones import Named, levels, named, zones
 from carom.solvers.spectral import growth, start_vector
 from carom.state import Info, State, Step
@@ -110,6 +110,10 @@ class AsynchronousPseudoEnergy(AbstractMethod):
             )
             warnings.warn(msg, StabilityWarning, stacklevel=5)
 
+    def review(self, solution: Any) -> None:
+        """Look at the gap."""
+        warn_if_torn(solution)
+
     def init(self, system: System, state: State) -> Rates:
         """No jump (5); the zones follow from the system."""
         n = state.q.size
@@ -128,7 +132,9 @@ class AsynchronousPseudoEnergy(AbstractMethod):
         info = Info(evaluations=jnp.int32(self.evaluations(memory.zones)), extra={"jump": w})
         return Step(state.moved(state.t + h, q, v), Rates(w, forces, memory.zones), info)
 
-    def _flight(self, system: System, n: int, levels: tuple, motion: tuple, mass: Array, forces: tuple, h: Array) -> tuple:
+    def _flight(
+        self, system: System, n: int, levels: tuple, motion: tuple, mass: Array, forces: tuple, h: Array
+    ) -> tuple:
         """Particles of `levels[0]` fly for h, those inside it meanwhile step faster.
 
         Returns the motion, the forces at its end, and the impulse on the halo.

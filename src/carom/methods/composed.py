@@ -28,6 +28,7 @@ from jaxtyping import Array
 from carom.methods.asynchronous import AsynchronousPseudoEnergy
 from carom.methods.base import AbstractMethod
 from carom.methods.pseudo_energy import PseudoEnergy
+from carom.methods.stability import warn_if_torn
 from carom.state import Info, State, Step
 from carom.systems.system import System
 
@@ -87,6 +88,10 @@ class Composed(AbstractMethod):
         """As the base, for the largest of its steps."""
         largest = None if longest is None else longest * float(np.max(np.abs(self.fractions)))
         self.base.caution(system, state, largest, span)
+
+    def review(self, solution: Any) -> None:
+        """Look at the gap."""
+        warn_if_torn(solution)
 
     def init(self, system: System, state: State) -> Any:
         """The base's memory."""

@@ -32,7 +32,7 @@ from jaxtyping import Array
 
 from carom.methods.base import AbstractMethod
 from carom.methods.quadrature import impulse, rule
-from carom.methods.stability import refuse_unstable, stability_limit, warn_if_fallen
+from carom.methods.stability import refuse_unstable, stability_limit, warn_if_fallen, warn_if_torn
 from carom.state import Info, State, Step
 from carom.systems.interactions import Interactions
 from carom.systems.system import System
@@ -94,9 +94,10 @@ class PseudoEnergy(AbstractMethod):
         refuse_unstable(longest, stability_limit(system, state), self.beyond_limit)
 
     def review(self, solution: Any) -> None:
-        """Look at the stability limit again."""
+        """Look at the stability limit again, and at the gap."""
         if not self.beyond_limit:
             warn_if_fallen(solution)
+        warn_if_torn(solution)
 
     def init(self, system: System, state: State) -> Jump:
         """No jump (5), or the acceleration that the first step turns into one."""
@@ -149,7 +150,11 @@ def pseudo_energies(solution: Any, energy: np.ndarray, jump: np.ndarray) -> dict
     """Pseudo-energy (13), gap (18) and balance, from the energy (17) and the jumps."""
     gap = 0.25 * np.asarray(_kinetic(solution.system, solution.t, solution.q, jump))  # (18)
     pseudo = energy - gap
-    return {"pseudo_energy": pseudo, "gap": gap, "balance": pseudo - pseudo[0] - solution.columns.get("extra.work", 0.0)}
+    return {
+        "pseudo_energy": pseudo,
+        "gap": gap,
+        "balance": pseudo - pseudo[0] - solution.columns.get("extra.work", 0.0),
+    }
 
 
 def evaluations(system: System, n: int, quadrature: str) -> int:
@@ -186,4 +191,3 @@ def _applied_impulse(system: System, memory: Jump, state: State, u: Array, a: Ar
 def _kinetic(system: System, t: Any, q: Any, v: Any) -> Array:
     rows = (jnp.asarray(t), jnp.asarray(q), jnp.asarray(v))
     return jax.lax.map(lambda row: system.kinetic_energy(*row), rows)
-

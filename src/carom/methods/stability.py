@@ -18,6 +18,7 @@ from carom.systems.system import System
 _STEPS = 60
 _NEAR = 0.005
 _REVIEWED = 4
+_TORN = 0.5
 
 
 class StabilityWarning(UserWarning):
@@ -80,3 +81,17 @@ def warn_if_fallen(solution: Any) -> None:
             )
             warnings.warn(msg, StabilityWarning, stacklevel=4)
             return
+
+
+def warn_if_torn(solution: Any) -> None:
+    """Warn if the jumps hold most of the energy at the end: conserved, the pseudo-energy says nothing any more."""
+    system, s = solution.system, solution.state
+    energy = system.kinetic_energy(s.t, s.q, s.v) + system.potential_energy(s.t, s.q)
+    gap = 0.25 * system.kinetic_energy(s.t, s.q, jnp.asarray(solution.columns["extra.jump"][-1]))
+    if float(gap) > _TORN * abs(float(energy)):
+        msg = (
+            f"at t = {float(s.t):.6g} the energy lies {float(gap):.3g} above the pseudo-energy, more than half of itself: "
+            f"the velocities before and after a node have nothing to do with each other any more. Take a smaller or a "
+            f"constant h, or carom.EnergyGap"
+        )
+        warnings.warn(msg, StabilityWarning, stacklevel=4)

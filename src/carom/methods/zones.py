@@ -55,7 +55,9 @@ class RangeZone(eqx.Module):
     def keep(self, new: Array, old: Array | float) -> Array:
         """`new` on the zone's particles, `old` on its halo."""
         i = jnp.arange(new.size)
-        return new if not self.left + self.right else jnp.where((i >= self.left) & (i < new.size - self.right), new, old)
+        return (
+            new if not self.left + self.right else jnp.where((i >= self.left) & (i < new.size - self.right), new, old)
+        )
 
     def halo(self, a: Array) -> Array:
         """The entries of the halo."""
@@ -246,7 +248,10 @@ def _range_zones(system: System, level: np.ndarray, insides: list, windows: list
         start, stop, first, end = (int(i) for i in (own[0], own[-1] + 1, hull[0], hull[-1] + 1))
         runs = []
         for name, rate in rates.items():
-            edges = np.flatnonzero(np.diff((rate == d).astype(int), prepend=0, append=0)) + system.potential[name].places(level.size).start
+            edges = (
+                np.flatnonzero(np.diff((rate == d).astype(int), prepend=0, append=0))
+                + system.potential[name].places(level.size).start
+            )
             runs += [(name, int(a), int(b)) for a, b in zip(edges[::2], edges[1::2])]
         found.append(RangeZone(start, stop, start - first, end - stop, below, tuple(runs)))
         below = first

@@ -171,7 +171,9 @@ def _layered(n: int, speeds: Sequence[float]) -> System:
     layers, size = len(speeds), n * len(speeds) - 1
     weight = [0.5 * (c * n * layers) ** 2 for c in speeds]
     potential = {
-        f"layer {i}": Interactions(_square, stencil=(0, 1), where=slice(max(i * n - 1, 0), min(i * n + n - 1, size - 1)), weight=w)
+        f"layer {i}": Interactions(
+            _square, stencil=(0, 1), where=slice(max(i * n - 1, 0), min(i * n + n - 1, size - 1)), weight=w
+        )
         for i, w in enumerate(weight)
     }
     potential["left end"] = Interactions(_square_to_wall, stencil=(0,), where=slice(0, 1), weight=weight[0])
@@ -217,7 +219,9 @@ def inhomogeneous_wave_exact(x: ArrayLike, t: float, reflections: int = 20) -> n
 
 
 @model
-def layered_string(n: int = 100, speeds: Sequence[float] = (1.0, 4.0, 16.0), width: float = 0.03) -> tuple[System, State]:
+def layered_string(
+    n: int = 100, speeds: Sequence[float] = (1.0, 4.0, 16.0), width: float = 0.03
+) -> tuple[System, State]:
     """String on (0, 1) of equal layers with given wave speeds, n springs each; a pulse starts to the right in layer 0.
 
     Example:
@@ -233,7 +237,9 @@ def layered_string(n: int = 100, speeds: Sequence[float] = (1.0, 4.0, 16.0), wid
     return _layered(n, c.tolist()), State(shape, c[0] * 2 * (x - 0.5 / c.size) / width**2 * shape)
 
 
-def layered_string_exact(t: float, n: int = 100, speeds: Sequence[float] = (1.0, 4.0, 16.0), width: float = 0.03) -> np.ndarray:
+def layered_string_exact(
+    t: float, n: int = 100, speeds: Sequence[float] = (1.0, 4.0, 16.0), width: float = 0.03
+) -> np.ndarray:
     """The exact displacement of `layered_string` at its nodes, for speeds that are multiples of the slowest.
 
     Right- and left-going waves move by one cell of a grid of equal travel times per step, and are split at interfaces
