@@ -68,15 +68,15 @@ class RangeZone(eqx.Module):
         x = x.at[self.first - self.below : self.start - self.below].add(a[: self.left])
         return x.at[self.stop - self.below : self.stop + self.right - self.below].add(a[self.left :])
 
-    def energy(self, system: System, q: Array, n: int) -> Array:
-        """Energy of the interactions of this level, q the window."""
-        total = jnp.zeros(())
+    def force(self, system: System, q: Array, n: int) -> Array:
+        """Force of the interactions of this level, q the window."""
+        total = jnp.zeros_like(q)
         for name, k0, k1 in self.runs:
             part = system.potential[name]
             at = part.places(n)
-            local = [q[k0 + s - self.first : k1 + s - self.first] for s in part.stencil]
             pick = lambda x, at=at, k0=k0, k1=k1: x[k0 - at.start : k1 - at.start] if jnp.ndim(x) else x  # noqa: E731
-            total = total + _sum(part, local, pick)
+            data = jax.tree.map(pick, part.data)
+            total = total - part.gradient_of(q, k0 - self.first, k1 - self.first, data, pick(part.weight))
         return total
 
     def count(self) -> int:
@@ -114,23 +114,23 @@ class SetZone(eqx.Module):
         """The level above with `a` added where the halo lies."""
         return x.at[self.window[self.outside]].add(a)
 
-    def energy(self, system: System, q: Array, n: int) -> Array:
-        """Energy of the interactions of this level, q the window."""
+    def force(self, system: System, q: Array, n: int) -> Array:
+        """Force of the interactions of this level, q the window."""
         del n
+        return -jax.grad(lambda x: self._energy(system, x))(q)
+
+    def _energy(self, system: System, q: Array) -> Array:
         total = jnp.zeros(())
         for name, rows in self.rows.items():
+            part = system.potential[name]
             pick = lambda x, name=name: x[self.chosen[name]] if jnp.ndim(x) else x  # noqa: E731
-            total = total + _sum(system.potential[name], [q[column] for column in rows.T], pick)
+            data = () if part.data is None else (jax.tree.map(pick, part.data),)
+            total = total + jnp.sum(pick(part.weight) * jax.vmap(part.energy)(*[q[c] for c in rows.T], *data))
         return total
 
     def count(self) -> int:
         """Interactions of this level."""
         return sum(rows.shape[0] for rows in self.rows.values())
-
-
-def _sum(part: Interactions, local: Sequence[Array], pick: Any) -> Array:
-    data = () if part.data is None else (jax.tree.map(pick, part.data),)
-    return jnp.sum(pick(part.weight) * jax.vmap(part.energy)(*local, *data))
 
 
 def named(fast: Any) -> Named:

@@ -56,13 +56,13 @@ def granular_chain(
     if not np.isfinite(exponent) or exponent < 1:
         msg = f"exponent must be at least 1, got exponent = {exponent}"
         raise ValueError(msg)
-    contact = Interactions(hertz, stencil=(0, 1), data=k)
+    contact = Interactions(hertz, stencil=(0, 1), data=k, relative=True)
     potential = {"contact": contact}
     if np.any(np.asarray(springs) > 0):
         potential["local"] = Interactions(spring, stencil=(0,), data=per_entry(attachment, "attachment", n, "bead"))
     rate: Any = gamma
     if exponent != HERTZ_EXPONENT:
-        rate = Interactions(OverlapPower(float(exponent)), stencil=(0, 1), data=k, weight=gamma)
+        rate = Interactions(OverlapPower(float(exponent)), stencil=(0, 1), data=k, weight=gamma, relative=True)
     system = System(m, potential, rate_damping={"contact": rate})
     return system, impact(n, impact_velocity)
 

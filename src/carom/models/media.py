@@ -114,9 +114,9 @@ def slow_fast_chain(m: int = 3, omega: float = np.sqrt(10.0)) -> tuple[System, S
     stiffness = 0.25 * float(numbers(omega, "omega", positive=True)) ** 2
     n = 2 * m
     potential = {
-        "stiff": Interactions(_square, stencil=(0, 1), where=slice(0, m - 1), weight=stiffness),
+        "stiff": Interactions(_square, stencil=(0, 1), where=slice(0, m - 1), weight=stiffness, relative=True),
         "stiff end": Interactions(_square_to_wall, stencil=(0,), where=slice(0, 1), weight=stiffness),
-        "soft": Interactions(_quartic, stencil=(0, 1), where=slice(m - 1, n - 1)),
+        "soft": Interactions(_quartic, stencil=(0, 1), where=slice(m - 1, n - 1), relative=True),
         "soft end": Interactions(_quartic_to_wall, stencil=(0,), where=slice(n - 1, n)),
     }
     if m == 3:
@@ -170,12 +170,10 @@ def _layered(n: int, speeds: Sequence[float]) -> System:
     """Springs `c^2 / (2 dx^2) (u_{i+1} - u_i)^2` of unit masses (28), n per layer, the ends fixed."""
     layers, size = len(speeds), n * len(speeds) - 1
     weight = [0.5 * (c * n * layers) ** 2 for c in speeds]
-    potential = {
-        f"layer {i}": Interactions(
-            _square, stencil=(0, 1), where=slice(max(i * n - 1, 0), min(i * n + n - 1, size - 1)), weight=w
-        )
-        for i, w in enumerate(weight)
-    }
+    potential = {}
+    for i, w in enumerate(weight):
+        where = slice(max(i * n - 1, 0), min(i * n + n - 1, size - 1))
+        potential[f"layer {i}"] = Interactions(_square, stencil=(0, 1), where=where, weight=w, relative=True)
     potential["left end"] = Interactions(_square_to_wall, stencil=(0,), where=slice(0, 1), weight=weight[0])
     potential["right end"] = Interactions(_square_to_wall, stencil=(0,), where=slice(size - 1, size), weight=weight[-1])
     return System(1.0, potential)

@@ -12,6 +12,9 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 
+_MATERIALISED = 3  # interactions on at least this part of the coordinates are written to memory once, not recomputed
+
+
 class Interactions(eqx.Module):
     """The same small energy applied many times: `sum_i weight_i energy(q[i+s0], q[i+s1], ..., data_i)`.
 
@@ -21,7 +24,9 @@ class Interactions(eqx.Module):
         indices: integer array with one row of coordinates per interaction; uses gather and scatter.
         data: array, or pytree of arrays, with one entry per interaction.
         weight: scalar or one value per interaction.
-        where: with `stencil`, the slice of interactions there are; interaction i touches `q[i + stencil]`. All by default.
+        where: with `stencil`, the slice of interactions there are; interaction i touches `q[i + stencil]`.
+        relative: two coordinates that enter by their difference alone, so that the forces on them are opposite; they
+            are then evaluated once.
 
     Example:
         >>> fpu = carom.Interactions(lambda a, b: (b - a) ** 2 / 2 + (b - a) ** 4 / 4, stencil=(0, 1))
@@ -33,6 +38,7 @@ class Interactions(eqx.Module):
     data: Any
     weight: Float[Array, "..."]
     where: tuple[int | None, int | None] = eqx.field(static=True)
+    relative: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -42,6 +48,7 @@ class Interactions(eqx.Module):
         data: Any = None,
         weight: ArrayLike = 1.0,
         where: slice = slice(None),
+        relative: bool = False,
     ):
         if (stencil is None) == (indices is None):
             msg = "Interactions: give either stencil= or indices=, not both"
@@ -52,12 +59,16 @@ class Interactions(eqx.Module):
         if where.step not in (None, 1) or (stencil is None and where != slice(None)):
             msg = f"Interactions: where must be a slice without step, and needs stencil=, got {where}"
             raise ValueError(msg)
+        if relative and (stencil is None or len(stencil) != 2):
+            msg = f"Interactions: relative=True needs a stencil of two offsets, got {stencil}"
+            raise ValueError(msg)
         self.energy = energy
         self.stencil = None if stencil is None else tuple(int(s) for s in stencil)
         self.indices = None if indices is None else jnp.atleast_2d(jnp.asarray(indices, int))
         self.data = None if data is None else jax.tree.map(jnp.asarray, data)
         self.weight = jnp.asarray(weight, float)
         self.where = (where.start, where.stop)
+        self.relative = bool(relative)
 
     @property
     def span(self) -> int | None:
@@ -86,6 +97,29 @@ class Interactions(eqx.Module):
     def __call__(self, q: Float[Array, " n"]) -> Float[Array, ""]:
         """Total energy."""
         return jnp.sum(self.energies(q))
+
+    def gradient(self, q: Float[Array, " n"]) -> Float[Array, " n"]:
+        """Derivative of the total energy."""
+        if self.stencil is None:
+            return jax.grad(self)(q)
+        at = self.places(q.shape[0])
+        return self.gradient_of(q, at.start, at.stop, self.data, self.weight)
+
+    def gradient_of(self, q: Array, start: int, stop: int, data: Any, weight: Array) -> Array:
+        """Derivative of the energy of the interactions [start, stop) along the stencil, with their data and weight."""
+        n, m, stencil = q.shape[0], stop - start, self.stencil
+        local = [jax.lax.slice_in_dim(q, s + start, s + stop) for s in stencil]  # pyright: ignore
+        sides = range(1 if self.relative else len(local))
+        own = () if data is None else (data,)
+        slopes = jax.vmap(jax.grad(self.energy, argnums=tuple(sides)))(*local, *own)
+        if not self.relative:
+            padding = [(start + s, n - start - s - m) for s in stencil]  # pyright: ignore
+            return sum((jnp.pad(weight * g, pad) for g, pad in zip(slopes, padding)), jnp.zeros(()))
+        d = stencil[1]  # pyright: ignore
+        once = jnp.pad(weight * slopes[0], (start + d, n - start - m))
+        if _MATERIALISED * m >= n:
+            once = jax.lax.optimization_barrier(once)
+        return once[d:] - once[:n]
 
     def scaled(self, factor: ArrayLike) -> Interactions:
         """The same interactions, every energy multiplied by `factor` (a scalar or one per interaction)."""

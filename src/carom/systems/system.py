@@ -185,11 +185,14 @@ class System(eqx.Module):
 
     def part_force(self, name: str, t: Array, q: Array) -> Array:
         """-dV_name/dq."""
+        part = self.potential[name]
+        if isinstance(part, Interactions):
+            return -part.gradient(q)
         return -jax.grad(lambda x: self.part_energy(name, t, x))(q)
 
     def conservative_force(self, t: Array, q: Array) -> Array:
         """-dV/dq, all parts."""
-        return -jax.grad(lambda x: self.potential_energy(t, x))(q)
+        return sum((self.part_force(name, t, q) for name in self.potential), jnp.zeros_like(q))
 
     def damping_potential(self, t: Array, q: Array) -> Array:
         """R(q): rate damping is the force d/dt(-dR/dq)."""
