@@ -12,11 +12,13 @@ _config.configure()
 
 from carom import models as models  # noqa: E402
 from carom import tableaux as tableaux  # noqa: E402
+from carom.loop import simulate as simulate  # noqa: E402
+from carom.loop import simulate_batch as simulate_batch  # noqa: E402
+from carom.methods import IRK as IRK  # noqa: E402
 from carom.methods import AdditiveTailoredIRK as AdditiveTailoredIRK  # noqa: E402
 from carom.methods import AsynchronousPseudoEnergy as AsynchronousPseudoEnergy  # noqa: E402
 from carom.methods import Composed as Composed  # noqa: E402
 from carom.methods import ExplicitRK as ExplicitRK  # noqa: E402
-from carom.methods import IRK as IRK  # noqa: E402
 from carom.methods import PseudoEnergy as PseudoEnergy  # noqa: E402
 from carom.methods import StormerVerlet as StormerVerlet  # noqa: E402
 from carom.methods import TailoredIRK as TailoredIRK  # noqa: E402
@@ -24,8 +26,6 @@ from carom.methods import TailoredTheta as TailoredTheta  # noqa: E402
 from carom.methods import Theta as Theta  # noqa: E402
 from carom.methods.stability import StabilityWarning as StabilityWarning  # noqa: E402
 from carom.methods.stability import stability_limit as stability_limit  # noqa: E402
-from carom.loop import simulate as simulate  # noqa: E402
-from carom.loop import simulate_batch as simulate_batch  # noqa: E402
 from carom.solution import Solution as Solution  # noqa: E402
 from carom.solvers.newton import Newton as Newton  # noqa: E402
 from carom.solvers.structure import Tridiagonal as Tridiagonal  # noqa: E402

@@ -1,7 +1,7 @@
 r"""The pseudo-energy scheme with several rates in one step [Marazzato2019 sec. 4], for any number of levels.
 
-During a step h of the slow particles the fast and mixed ones take `ratio` steps. Every particle flies freely through its
-own steps (22), (24); an interaction is integrated over the steps of its fastest particle, and each of its particles
+During a step h of the slow particles the fast and mixed ones take `ratio` steps. Every particle flies freely through
+its own steps (22), (24); an interaction is integrated over the steps of its fastest particle, and each of its particles
 collects the impulse until its own next node (21b), (23), (25b). Where the quadrature is exact the pseudo-energy (26) is
 conserved at the slow nodes [Prop. 9]; the proof holds level by level, so it nests.
 

@@ -174,7 +174,7 @@ def _solve(system: System, memory: Jump, state: State, f: Array) -> Array:
 
 
 def _applied_impulse(system: System, memory: Jump, state: State, u: Array, a: Array, h: Array) -> Array:
-    """h f at mid-flight, velocity predicted once."""
+    """Impulse of the applied forces at mid-flight, velocity predicted once."""
     t, q = state.t + 0.5 * h, state.q + 0.5 * h * u
 
     def at(v: Array) -> Array:

@@ -75,9 +75,10 @@ def warn_if_fallen(solution: Any) -> None:
     for row in rows:
         limit = stability_limit(solution.system, State(solution.q[row], solution.v[row], solution.t[row]))
         if solution.h[row] > (1 + _NEAR) * limit:
+            h, t = solution.h[row], solution.t[row]
             msg = (
-                f"at t = {solution.t[row]:.6g} the step h = {solution.h[row]:.6g} lies above the stability limit there, "
-                f"{limit:.6g} [Marazzato2019 (16)]: run again with a smaller h"
+                f"at t = {t:.6g} the step h = {h:.6g} lies above the stability limit there, {limit:.6g} "
+                f"[Marazzato2019 (16)]: run again with a smaller h"
             )
             warnings.warn(msg, StabilityWarning, stacklevel=4)
             return
@@ -90,8 +91,8 @@ def warn_if_torn(solution: Any) -> None:
     gap = 0.25 * system.kinetic_energy(s.t, s.q, jnp.asarray(solution.columns["extra.jump"][-1]))
     if float(gap) > _TORN * abs(float(energy)):
         msg = (
-            f"at t = {float(s.t):.6g} the energy lies {float(gap):.3g} above the pseudo-energy, more than half of itself: "
-            f"the velocities before and after a node have nothing to do with each other any more. Take a smaller or a "
+            f"at t = {float(s.t):.6g} the energy lies {float(gap):.3g} above the pseudo-energy, more than half of "
+            f"itself: the velocities before and after a node have nothing to do with each other any more. Take a smaller or a "
             f"constant h, or carom.EnergyGap"
         )
         warnings.warn(msg, StabilityWarning, stacklevel=4)

@@ -172,8 +172,8 @@ def _parts(system: System) -> dict[str, Interactions]:
     functions = [name for name, part in system.potential.items() if not isinstance(part, Interactions)]
     if functions or not system.potential:
         msg = (
-            f"AsynchronousPseudoEnergy needs a potential given as carom.Interactions, to know which particles they touch; "
-            f"{names_of(functions)} is a function"
+            f"AsynchronousPseudoEnergy needs a potential given as carom.Interactions, to know which particles they touch;"
+            f" {names_of(functions)} is a function"
         )
         raise ValueError(msg)
     return system.potential  # pyright: ignore

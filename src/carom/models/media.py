@@ -73,7 +73,7 @@ def _last_quartic(x: Array, stretch: Array) -> Array:
 
 @model
 def fermi_pasta_ulam(m: int = 3, omega: float = 50.0) -> tuple[System, State]:
-    """m stiff springs among soft quartic ones, in the variables (19): m positions x_i, then m stretches x_{m+i}.
+    """Stiff springs (m of them) among soft quartic ones, in the variables (19): m positions x_i, then m stretches x_{m+i}.
 
     Starts from x_1 = y_1 = 1, x_{m+1} = 1 / omega, y_{m+1} = 1, all else 0.
 
@@ -102,7 +102,7 @@ def oscillatory_energy(omega: float, q: np.ndarray, v: np.ndarray) -> np.ndarray
 
 @model
 def slow_fast_chain(m: int = 3, omega: float = np.sqrt(10.0)) -> tuple[System, State]:
-    """m stiff springs, then m + 1 soft quartic ones, between walls [Marazzato2019 sec. 4.3.1].
+    """Stiff springs (m), then m + 1 soft quartic ones, between walls [Marazzato2019 sec. 4.3.1].
 
     The parts "stiff" and "stiff end" are the fast ones: `AsynchronousPseudoEnergy(fast="stiff", ...)`. The start is
     carom's choice for m = 3, the paper prints none; other chains start with the first particle at 0.3.
@@ -134,7 +134,7 @@ class StringEnergy(eqx.Module):
     dx: Array
 
     def __call__(self, q: Array) -> Array:
-        """q holds the nodes' first components, then the second ones; ends are fixed."""
+        """Energy; q holds the nodes' first components, then the second ones, the ends are fixed."""
         ends = jnp.pad(q.reshape(2, -1), ((0, 0), (1, 1)))
         u1, u2 = jnp.diff(ends, axis=1) / self.dx
         stretch = jnp.sqrt((1 + u1) ** 2 + u2**2) - (1 + u1)

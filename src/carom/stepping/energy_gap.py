@@ -60,7 +60,7 @@ class EnergyGap(AbstractStepping):
 
     @property
     def longest(self) -> float:
-        """h."""
+        """The size tried first."""
         return float(np.asarray(self.h))
 
     def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> GapPlace:

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
+from carom.state import Numbers, strong
 
 _MATERIALISED = 3  # interactions on at least this part of the coordinates are written to memory once, not recomputed
 
@@ -36,7 +37,7 @@ class Interactions(eqx.Module):
     stencil: tuple[int, ...] | None = eqx.field(static=True)
     indices: np.ndarray | Array | None
     data: Any
-    weight: Float[Array, "..."]
+    weight: Float[Array, ...]
     where: tuple[int | None, int | None] = eqx.field(static=True)
     relative: bool = eqx.field(static=True)
 
@@ -44,9 +45,9 @@ class Interactions(eqx.Module):
         self,
         energy: Callable[..., Array],
         stencil: Sequence[int] | None = None,
-        indices: ArrayLike | None = None,
+        indices: Numbers | None = None,
         data: Any = None,
-        weight: ArrayLike = 1.0,
+        weight: Numbers = 1.0,
         where: slice = slice(None),
         relative: bool = False,
     ):
@@ -65,7 +66,7 @@ class Interactions(eqx.Module):
         self.energy = energy
         self.stencil = None if stencil is None else tuple(int(s) for s in stencil)
         self.indices = None if indices is None else jnp.atleast_2d(jnp.asarray(indices, int))
-        self.data = None if data is None else jax.tree.map(jnp.asarray, data)
+        self.data = None if data is None else strong(data)
         self.weight = jnp.asarray(weight, float)
         self.where = (where.start, where.stop)
         self.relative = bool(relative)
@@ -124,3 +125,15 @@ class Interactions(eqx.Module):
     def scaled(self, factor: ArrayLike) -> Interactions:
         """The same interactions, every energy multiplied by `factor` (a scalar or one per interaction)."""
         return eqx.tree_at(lambda i: i.weight, self, self.weight * factor)
+
+    def neighbour_hessian(self, q: Float[Array, " n"]) -> tuple[Array, Array]:
+        """Diagonal and off-diagonal (between n and n + 1) of the second derivative; for spans 0 and 1 only."""
+        n, at = q.shape[0], self.places(q.shape[0])
+        local = [jax.lax.slice_in_dim(q, s + at.start, s + at.stop) for s in self.stencil]  # pyright: ignore
+        data = () if self.data is None else (self.data,)
+        second = jax.vmap(jax.hessian(self.energy, argnums=tuple(range(len(local)))))(*local, *data)
+        sides = [jnp.broadcast_to(self.weight * second[i][i], local[0].shape) for i in range(len(local))]
+        diagonal = sum(jnp.pad(x, (at.start + i, n - at.stop - i)) for i, x in enumerate(sides))
+        if self.span == 0:
+            return jnp.asarray(diagonal), jnp.zeros(n - 1)
+        return jnp.asarray(diagonal), jnp.pad(self.weight * second[0][1], (at.start, n - 1 - at.stop))

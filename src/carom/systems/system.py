@@ -13,8 +13,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike
+from jaxtyping import Array
 
+from carom.state import Numbers, strong
 from carom.systems.arguments import UserFunction, names_of, user_function
 from carom.systems.interactions import Interactions
 
@@ -39,8 +40,9 @@ class System(eqx.Module):
     """The equations of motion `M v' = -dV/dq + forces + rate damping`, `q' = v` (or `kinematics`).
 
     Args:
-        mass: a number, one per coordinate, a symmetric matrix (dense, or a `carom.Tridiagonal`), or a function `M(q)` / `M(t, q)`. With a function the
-            inertia terms (Coriolis and the like) are derived: never put them into `forces`.
+        mass: a number, one per coordinate, a symmetric matrix (dense, or a `carom.Tridiagonal`), or a function `M(q)` /
+            `M(t, q)`. With a function the inertia terms (Coriolis and the like) are derived: never put them into
+            `forces`.
         potential: `V(q)`, `V(t, q)`, `Interactions`, or a dictionary of named ones.
         forces: `{name: f(t, q, v)}`; `f(t, q, v, lam)` where forces depend on the constraint multipliers.
         rate_damping: `{part: gamma}` adds `gamma d/dt(force of that part of the potential)`, gamma a number or one per
@@ -77,7 +79,7 @@ class System(eqx.Module):
 
     def __init__(
         self,
-        mass: ArrayLike | Callable[..., Any] = 1.0,
+        mass: Numbers | Callable[..., Any] = 1.0,
         potential: Any = None,
         forces: Mapping[str, Callable[..., Any]] | None = None,
         *,
@@ -88,7 +90,7 @@ class System(eqx.Module):
         contacts: Any = None,
         friction: Any = None,
         params: Any = None,
-        jumps: Sequence[float] = (),
+        jumps: Numbers = (),
         structure: str = "auto",
         labels: Sequence[str] = (),
     ):
@@ -108,10 +110,10 @@ class System(eqx.Module):
         self.nonholonomic = nonholonomic and user_function(nonholonomic, "nonholonomic", ("q", "v"), ("t", "q", "v"))
         self.contacts = contacts
         self.friction = friction
-        self.params = None if params is None else jax.tree.map(jnp.asarray, params)
+        self.params = None if params is None else strong(params)
         instants = np.unique(np.asarray(jumps, float))
         if not np.isfinite(instants).all():
-            msg = f"jumps must be finite times, got {list(jumps)}"
+            msg = f"jumps must be finite times, got {jumps}"
             raise ValueError(msg)
         self.jumps = jnp.asarray(instants)
         if structure not in ("auto", "dense", "tridiagonal"):
@@ -146,10 +148,10 @@ class System(eqx.Module):
         """Whether the Jacobians of all forces are tridiagonal (declared, or seen from neighbour stencils)."""
         if self.structure != "auto":
             return self.structure == "tridiagonal"
-        smooth = not (self.forces or self.kinematics or isinstance(self.mass, UserFunction) or self.mass.ndim == 2)
-        parts = [*self.potential.values(), *(r for r in self.rate_damping.values() if isinstance(r, Part))]
-        neighbours = all(isinstance(p, Interactions) and p.span is not None and p.span <= 1 for p in parts)
-        return smooth and bool(parts) and neighbours
+        damped = (r for r in self.rate_damping.values() if isinstance(r, Part))
+        neighbours = all(isinstance(r, Interactions) and r.span is not None and r.span <= 1 for r in damped)
+        alone = bool(self.potential) and not self.forces and self.kinematics is None
+        return alone and neighbours and self.has_neighbour_potential
 
     # ---- mass ---------------------------------------------------------------------------------------------------
 
@@ -180,7 +182,7 @@ class System(eqx.Module):
         return sum((self.part_energy(name, t, q) for name in self.potential), jnp.zeros((), q.dtype))
 
     def kinetic_energy(self, t: Array, q: Array, v: Array) -> Array:
-        """v M v / 2."""
+        """V M v / 2."""
         return 0.5 * jnp.vdot(v, self.mass_times(t, q, v))
 
     def part_force(self, name: str, t: Array, q: Array) -> Array:
@@ -193,6 +195,23 @@ class System(eqx.Module):
     def conservative_force(self, t: Array, q: Array) -> Array:
         """-dV/dq, all parts."""
         return sum((self.part_force(name, t, q) for name in self.potential), jnp.zeros_like(q))
+
+    def neighbour_stiffness(self, q: Array, weights: Mapping[str, Any] | None = None) -> tuple[Array, Array]:
+        """Diagonal and off-diagonal of sum_a weight_a d2V_a/dq2, for potentials made of neighbour interactions."""
+        diagonal, beside = jnp.zeros_like(q), jnp.zeros(q.shape[0] - 1)
+        for name, part in self.potential.items():
+            assert isinstance(part, Interactions)
+            w = 1.0 if weights is None else weights[name]
+            own, other = part.neighbour_hessian(q)
+            diagonal, beside = diagonal + w * own, beside + w * other
+        return diagonal, beside
+
+    @property
+    def has_neighbour_potential(self) -> bool:
+        """Whether the potential is made of interactions between neighbours only, and the mass is diagonal."""
+        parts = self.potential.values()
+        diagonal = not isinstance(self.mass, UserFunction) and self.mass.ndim < 2
+        return diagonal and all(isinstance(p, Interactions) and p.span is not None and p.span <= 1 for p in parts)
 
     def damping_potential(self, t: Array, q: Array) -> Array:
         """R(q): rate damping is the force d/dt(-dR/dq)."""
@@ -218,7 +237,9 @@ class System(eqx.Module):
         """dT/dq - (dM/dt) v: what M(t, q) adds to the right-hand side of M v' (zero for a constant mass)."""
         if not isinstance(self.mass, UserFunction):
             return jnp.zeros_like(v)
-        momentum_rate = jax.jvp(lambda s, x: self.mass_times(s, x, v), (t, q), (jnp.ones_like(t), self.rate(t, q, v)))[1]
+        momentum_rate = jax.jvp(lambda s, x: self.mass_times(s, x, v), (t, q), (jnp.ones_like(t), self.rate(t, q, v)))[
+            1
+        ]
         return self.to_velocities(t, q, v, jax.grad(lambda x: self.kinetic_energy(t, x, v))(q)) - momentum_rate
 
     def force(self, t: Array, q: Array, v: Array) -> Array:
@@ -236,7 +257,7 @@ class System(eqx.Module):
     # ---- kinematics ---------------------------------------------------------------------------------------------
 
     def rate(self, t: Array, q: Array, v: Array) -> Array:
-        """q' = B(t, q) v + a(t, q)."""
+        """Q' = B(t, q) v + a(t, q)."""
         if self.kinematics is not None:
             return self.kinematics(self.params, t=t, q=q, v=v)
         return v if self.shift is None else v + self.shift(self, t, q)
