@@ -196,6 +196,8 @@ def describe(value: Any) -> Any:
         return {"tableau": value.name}
     if isinstance(value, eqx.Module):
         return {"class": type(value).__name__, "fields": {name: describe(x) for name, x in vars(value).items()}}
+    if isinstance(value, (tuple, list)):
+        return [describe(x) for x in value]
     if eqx.is_array_like(value) and value is not None:
         return np.asarray(value).tolist()
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
@@ -211,4 +213,6 @@ def rebuild(plain: Any, role: str) -> Any:
             msg = f"the stored {role} {plain['class']} is not one of carom's: pass it again as {role}="
             raise ValueError(msg)
         return kind(**{name: rebuild(x, role) for name, x in plain["fields"].items()})
+    if isinstance(plain, list):
+        return [rebuild(x, role) for x in plain]
     return plain

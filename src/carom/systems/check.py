@@ -67,8 +67,9 @@ def _check_lengths(system: System, state: State) -> None:
 def _measure(system: System, state: State) -> dict[str, jax.Array]:
     t, q, v = state.t, state.q, system.inner_velocity(state.t, state.q, state.v)
     M = system.mass_at(t, q)
-    eigenvalues = jnp.linalg.eigvalsh(M) if M.ndim == 2 else M
-    symmetric = jnp.all(jnp.abs(M - M.T) <= 1e-9 * jnp.max(jnp.abs(M))) if M.ndim == 2 else True
+    banded = hasattr(M, "pivots")
+    eigenvalues = M.pivots() if banded else jnp.linalg.eigvalsh(M) if M.ndim == 2 else M
+    symmetric = jnp.all(jnp.abs(M - M.T) <= 1e-9 * jnp.max(jnp.abs(M))) if M.ndim == 2 and not banded else True
     found = {
         "mass positive": jnp.all(eigenvalues > 0) & symmetric,
         "finite potential": jnp.isfinite(system.potential_energy(t, q)),
