@@ -11,6 +11,7 @@ from types import ModuleType
 
 papers = {
     "james2020": "Kuwabara-Kono numerical dissipation: granular chains with tailored damping",
+    "jay1998": "SPARK methods: constrained mechanics that keeps its structure",
 }
 
 
