@@ -31,14 +31,6 @@ def first_line(thing: Any) -> str:
     return (thing.__doc__ or "").strip().split("\n")[0]
 
 
-def public_methods() -> dict[str, Any]:
-    """Methods that are attributes of carom, by name."""
-    import carom
-    from carom.methods.base import AbstractMethod
-
-    return {n: c for n, c in vars(carom).items() if isinstance(c, type) and issubclass(c, AbstractMethod)}
-
-
 def public_steppings() -> dict[str, Any]:
     """Steppings that are attributes of carom, by name."""
     import carom
@@ -54,6 +46,7 @@ def list_all() -> None:
     from rich.table import Table
 
     import carom
+    from carom.capabilities import public_methods
 
     sections = {
         "models": {name: first_line(fn) for name, fn in carom.models.registry.items()},
@@ -71,6 +64,7 @@ def list_all() -> None:
 def record(text: str) -> Any:
     """A method, stepping or tableau written as a call, such as `IRK(gauss(2))`; nothing else is evaluated."""
     import carom
+    from carom.capabilities import public_methods
 
     def build(node: ast.expr) -> Any:
         if isinstance(node, ast.Constant):

@@ -182,12 +182,11 @@ def _advance(arrays: Any, limits: tuple[Any, Any], static: Static):
     def body(loop):
         carry, buffer, n, attempts = loop
         new, row = tried(problem, carry)
-        packed = pack(row) if lanes is None else jax.vmap(pack)(row)
         emitted = jnp.any(row.keep | (row.k < carry.k))
         if lanes is None:
-            buffer = jax.lax.cond(emitted, lambda b: b.at[n].set(packed), lambda b: b, buffer)
+            buffer = jax.lax.cond(emitted, lambda b, r: b.at[n].set(pack(r)), lambda b, _: b, buffer, row)
         else:
-            buffer = buffer.at[n].set(packed)
+            buffer = buffer.at[n].set(jax.vmap(pack)(row))
         return new, buffer, n + emitted, attempts + 1
 
     zero = jnp.zeros((), jnp.int64)
@@ -334,7 +333,7 @@ def prepare(
     """Check everything and set up a run of one trajectory; `rows` bounds the rows of one chunk."""
     ends = segment_ends(system, state, t1)
     refuse(system, state, method, stepping, ends)
-    method = method.tuned(system, state, stepping.first_step)
+    method = method.tuned(system, state, stepping.longest)
     problem = Problem(lift(system), lift(method), lift(stepping), _stop(stop), _save_every(save_every))
     return Run(problem, first_carry(problem, state, ends), [RowStore(state)], rows=rows)
 
@@ -347,6 +346,7 @@ def finish(run: Run, callback: Any, progress: Any, save_at: Numbers | None) -> S
     run.go(callback, progress_bar(progress, t0, t1))
     solution = run.solution()
     raise_if_failed(run, solution)
+    solution.method.review(solution)
     return solution if save_at is None else solution.interpolated(save_at)
 
 
@@ -400,7 +400,7 @@ def simulate_batch(
     for lane in each:
         ends = segment_ends(lane["system"], lane["state"], lane["t1"])
         refuse(lane["system"], lane["state"], lane["method"], lane["stepping"], ends)
-    tuned = [lane["method"].tuned(lane["system"], lane["state"], lane["stepping"].first_step) for lane in each]
+    tuned = [lane["method"].tuned(lane["system"], lane["state"], lane["stepping"].longest) for lane in each]
     tuned = type(tuned[0]).alike(tuned)
     if "method" in lists:
         lists["method"] = tuned
@@ -490,6 +490,7 @@ def refuse(system: System, state: State, method: AbstractMethod, stepping: Abstr
         if objection:
             raise ValueError(objection)
     check(system, state)
+    method.caution(system, state, stepping.longest, float(ends[-1] - ends[0]))
 
 
 def _stepping(h: float | None, stepping: AbstractStepping | None) -> AbstractStepping:

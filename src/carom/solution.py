@@ -194,7 +194,7 @@ class Solution:
             name.removeprefix("extra."): values for name, values in self.columns.items() if name.startswith("extra.")
         }
         residual = self.columns.get("residual", np.zeros(len(self)))
-        return Account(kinetic, potential, residual, extra)
+        return Account(kinetic, potential, residual, extra | self.method.evidence(self, kinetic + potential))
 
     def at(self, times: Any) -> tuple[np.ndarray, np.ndarray]:
         """Q and v at any times inside the run, by Hermite interpolation between saved rows."""

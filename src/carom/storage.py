@@ -125,7 +125,7 @@ def resume(
     if stepping is None:
         stepping = cast(AbstractStepping, rebuild(json.loads(attributes["stepping"]), "stepping"))
     state = State(run.q[0], run.v[0], run.t[0])
-    method = method.tuned(system, state, stepping.first_step)
+    method = method.tuned(system, state, stepping.longest)
     if fingerprint(system, method, stepping) != attributes["fingerprint"]:
         msg = f"{path}: the system, method or stepping is not the one that was stored"
         raise ValueError(msg)
@@ -197,6 +197,8 @@ def describe(value: Any) -> Any:
         return {"tableau": value.name}
     if isinstance(value, eqx.Module):
         return {"class": type(value).__name__, "fields": {name: describe(x) for name, x in vars(value).items()}}
+    if isinstance(value, (tuple, list)):
+        return [describe(x) for x in value]
     if isinstance(value, dict):
         return {"dictionary": {name: describe(x) for name, x in value.items()}}
     if eqx.is_array_like(value) and value is not None:
@@ -216,4 +218,6 @@ def rebuild(plain: Any, role: str) -> Any:
             msg = f"the stored {role} {plain['class']} is not one of carom's: pass it again as {role}="
             raise ValueError(msg)
         return kind(**{name: rebuild(x, role) for name, x in plain["fields"].items()})
+    if isinstance(plain, list):
+        return [rebuild(x, role) for x in plain]
     return plain

@@ -1,10 +1,12 @@
 """Nothing is silently ignored: every method states what it handles and refuses the rest by name."""
 
+from pathlib import Path
+
 import jax.numpy as jnp
 import pytest
 
 import carom
-from carom.cli import public_methods
+from carom.capabilities import matrix, public_methods
 from carom.methods.base import AbstractMethod
 
 FEATURES = {
@@ -37,3 +39,8 @@ def test_a_method_refuses_by_name_what_it_does_not_handle(name, feature):
     system = carom.System(**FEATURES[feature])
     with pytest.raises(ValueError, match=f"{name} does not handle .*'{feature}'"):
         carom.simulate(system, carom.State([0.5, 0.5], [0.0, 0.0]), instance(public_methods()[name]), t1=0.1, h=0.1)
+
+
+def test_the_matrix_in_the_documentation_is_the_declared_one():
+    page = Path(__file__).parents[2] / "docs" / "choosing_a_method.md"
+    assert matrix() in page.read_text()

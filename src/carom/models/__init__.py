@@ -12,6 +12,12 @@ from carom.models.mechanisms import four_bar as four_bar
 from carom.models.mechanisms import knife_edge as knife_edge
 from carom.models.mechanisms import slider_crank as slider_crank
 from carom.models.mechanisms import structural_frame as structural_frame
+from carom.models.media import fermi_pasta_ulam as fermi_pasta_ulam
+from carom.models.media import inhomogeneous_wave as inhomogeneous_wave
+from carom.models.media import layered_string as layered_string
+from carom.models.media import nonlinear_string as nonlinear_string
+from carom.models.media import single_particle as single_particle
+from carom.models.media import slow_fast_chain as slow_fast_chain
 from carom.models.pendulums import double_pendulum as double_pendulum
 from carom.models.pendulums import pendulum as pendulum
 from carom.models.pendulums import spherical_pendulum as spherical_pendulum

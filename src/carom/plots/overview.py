@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -25,6 +26,9 @@ def overview(solution: Solution, title: str = "") -> Figure:
     shown = np.unique(np.linspace(0, n - 1, min(n, _MOST_LINES)).round().astype(int)).tolist()
     names = solution.system.labels or tuple(f"{i + 1}" for i in range(n))
     top, middle, bottom = grid[:, 0]
+    if len(shown) > 1:
+        for axes in (top, middle):
+            axes.set_prop_cycle(color=matplotlib.colormaps["viridis"](np.linspace(0.0, 0.9, len(shown))))
     trajectories(solution, shown, of="q", labels=[names[i] for i in shown], axes=top, linewidth=1.0)
     trajectories(solution, [i for i in shown if i < solution.v.shape[1]], of="v", axes=middle, linewidth=1.0)
     energies(solution, axes=bottom)

@@ -33,8 +33,8 @@ class AbstractStepping(eqx.Module):
         """Try one step; `row.keep` says whether the result may enter the solution."""
 
     @property
-    def first_step(self) -> float | None:
-        """The size of the first step where it is known beforehand."""
+    def longest(self) -> float | None:
+        """The longest step this stepping may take; None if not known beforehand."""
         return None
 
     def objection(self, system: System, state: State, ends: Any) -> str | None:

@@ -48,8 +48,8 @@ class Constant(AbstractStepping):
         self.h = jnp.asarray(h, float)
 
     @property
-    def first_step(self) -> float:
-        """The step size h."""
+    def longest(self) -> float:
+        """The one size."""
         return float(self.h)
 
     def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> GridPosition:
@@ -88,17 +88,17 @@ class Prescribed(AbstractStepping):
             raise ValueError(msg)
         self.steps = jnp.asarray(sizes)
 
+    @property
+    def longest(self) -> float:
+        """The largest entry."""
+        return float(np.max(self.steps))
+
     def objection(self, system: System, state: State, ends: Any) -> str | None:
         """The steps must reach t1."""
         total, wanted = float(np.sum(self.steps)), float(ends[-1] - ends[0])
         if total < wanted * (1 - 1e-12):
             return f"Prescribed: the steps add up to {total:g}, but t1 - t0 = {wanted:g}"
         return None
-
-    @property
-    def first_step(self) -> float:
-        """The largest of the steps."""
-        return float(np.max(self.steps))
 
     def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> GridPosition:
         """At the start of the first segment."""

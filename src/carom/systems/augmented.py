@@ -74,7 +74,7 @@ def augmented(system: System, state: State) -> tuple[System, State]:
     wide = jnp.concatenate([state.q, jnp.zeros(m)])
     sizes = jnp.abs(jnp.linalg.eigvalsh(whole.mass(state.t, wide)))
     if not float(jnp.min(sizes)) > 1e-13 * float(jnp.max(sizes)):
-        msg = "carom.augmented: [[M, G^T], [G, 0]] is singular (Jay1998 (10)): some motion has neither mass nor constraint"
+        msg = "augmented: [[M, G^T], [G, 0]] is singular (Jay1998 (10)): some motion has neither mass nor constraint"
         raise ValueError(msg)
     parts = {name: Head(system, name, n).energy for name in system.potential}
     forces = {

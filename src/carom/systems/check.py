@@ -8,7 +8,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
+from carom.solvers.structure import Tridiagonal
 from carom.state import State
 from carom.systems.arguments import names_of
 from carom.systems.consistent import constraint_residuals
@@ -72,18 +74,25 @@ def _check_lengths(system: System, state: State) -> None:
         raise ValueError(msg)
 
 
+def _mass_facts(system: System, t: Array, q: Array, v: Array) -> tuple[Array, Array, Array]:
+    """Eigenvalues of the mass (of its part tangent to the constraints), their sizes for the whole, and symmetry."""
+    M = system.mass_at(t, q)
+    if isinstance(M, Tridiagonal):
+        return M.pivots(), jnp.abs(M.pivots()), jnp.asarray(True)
+    if M.ndim < 2:
+        return jnp.atleast_1d(M), jnp.ones(1), jnp.asarray(True)
+    on_manifold = M
+    if system.constraints is not None:
+        tangent = jnp.linalg.svd(directions(system, t, q, v))[2][system.constraint(t, q).size :]
+        on_manifold = tangent @ M @ tangent.T
+    symmetric = jnp.all(jnp.abs(M - M.T) <= 1e-9 * jnp.max(jnp.abs(M)))
+    return jnp.linalg.eigvalsh(on_manifold), jnp.abs(jnp.linalg.eigvalsh(M)), symmetric
+
+
 @eqx.filter_jit
 def _measure(system: System, state: State) -> dict[str, jax.Array]:
     t, q, v = state.t, state.q, system.inner_velocity(state.t, state.q, state.v)
-    M = system.mass_at(t, q)
-    on_manifold = M
-    if M.ndim == 2 and system.constraints is not None:
-        tangent = jnp.linalg.svd(directions(system, t, q, v))[2]
-        m = system.constraint(t, q).size
-        on_manifold = tangent[m:] @ M @ tangent[m:].T
-    sizes = jnp.abs(jnp.linalg.eigvalsh(M)) if M.ndim == 2 else jnp.ones(1)
-    eigenvalues = jnp.linalg.eigvalsh(on_manifold) if M.ndim == 2 else M
-    symmetric = jnp.all(jnp.abs(M - M.T) <= 1e-9 * jnp.max(jnp.abs(M))) if M.ndim == 2 else True
+    eigenvalues, sizes, symmetric = _mass_facts(system, t, q, v)
     found = {
         "mass singular": jnp.min(sizes) <= 1e-13 * jnp.max(sizes),
         "mass positive": jnp.all(eigenvalues > 0) & symmetric,

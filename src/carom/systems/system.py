@@ -43,8 +43,9 @@ class System(eqx.Module):
     """The equations of motion `M v' = -dV/dq + forces + rate damping`, `q' = v` (or `kinematics`).
 
     Args:
-        mass: a number, one per coordinate, a symmetric matrix, or a function `M(q)` / `M(t, q)`. With a function the
-            inertia terms (Coriolis and the like) are derived: never put them into `forces`.
+        mass: a number, one per coordinate, a symmetric matrix (dense, or a `carom.Tridiagonal`), or a function `M(q)` /
+            `M(t, q)`. With a function the inertia terms (Coriolis and the like) are derived: never put them into
+            `forces`.
         potential: `V(q)`, `V(t, q)`, `Interactions`, or a dictionary of named ones.
         forces: `{name: f(t, q, v)}`; `f(t, q, v, lam)` where forces depend on the constraint multipliers.
         rate_damping: `{part: gamma}` adds `gamma d/dt(force of that part of the potential)`, gamma a number or one per
@@ -64,7 +65,7 @@ class System(eqx.Module):
         >>> pendulum = carom.System(mass=1.0, potential=lambda q: 9.81 * (1 - jnp.cos(q[0])))
     """
 
-    mass: Array | UserFunction
+    mass: Any
     potential: dict[str, Part]
     forces: dict[str, UserFunction]
     rate_damping: dict[str, Array | Part]
@@ -191,7 +192,7 @@ class System(eqx.Module):
 
     # ---- mass ---------------------------------------------------------------------------------------------------
 
-    def mass_at(self, t: Array, q: Array) -> Array:
+    def mass_at(self, t: Array, q: Array) -> Any:
         """Mass as a scalar, a diagonal or a matrix."""
         return jnp.asarray(self.mass(self.params, t=t, q=q)) if isinstance(self.mass, UserFunction) else self.mass
 
@@ -203,6 +204,8 @@ class System(eqx.Module):
     def mass_solve(self, t: Array, q: Array, f: Array) -> Array:
         """M^{-1} f."""
         M = self.mass_at(t, q)
+        if hasattr(M, "solve"):
+            return M.solve(f)
         return jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(M), True), f) if M.ndim == 2 else f / M
 
     # ---- energies and forces ------------------------------------------------------------------------------------
@@ -231,11 +234,14 @@ class System(eqx.Module):
 
     def part_force(self, name: str, t: Array, q: Array) -> Array:
         """-dV_name/dq."""
+        part = self.potential[name]
+        if isinstance(part, Interactions):
+            return -part.gradient(q)
         return -jax.grad(lambda x: self.part_energy(name, t, x))(q)
 
     def conservative_force(self, t: Array, q: Array) -> Array:
         """-dV/dq, all parts."""
-        return -jax.grad(lambda x: self.potential_energy(t, x))(q)
+        return sum((self.part_force(name, t, q) for name in self.potential), jnp.zeros_like(q))
 
     def neighbour_stiffness(self, q: Array, weights: Mapping[str, Any] | None = None) -> tuple[Array, Array]:
         """Diagonal and off-diagonal of sum_a weight_a d2V_a/dq2, for potentials made of neighbour interactions."""
@@ -346,7 +352,9 @@ def _mapping(value: Any, name: str) -> Mapping[str, Any]:
     return value
 
 
-def _mass(value: Numbers) -> Array:
+def _mass(value: Any) -> Any:
+    if hasattr(value, "solve"):
+        return _symmetric_band(value)
     mass = np.asarray(value, float)
     if mass.ndim > 2 or (mass.ndim == 2 and mass.shape[0] != mass.shape[1]):
         msg = f"mass must be a number, one per coordinate, or a square matrix, got shape {mass.shape}"
@@ -362,6 +370,15 @@ def _mass(value: Numbers) -> Array:
         msg = f"mass must be symmetric, got mass[{i},{j}] = {mass[i, j]} but mass[{j},{i}] = {mass[j, i]}"
         raise ValueError(msg)
     return jnp.asarray(mass)
+
+
+def _symmetric_band(mass: Any) -> Any:
+    lower, upper = np.asarray(mass.lower)[1:], np.asarray(mass.upper)[:-1]
+    if not np.allclose(lower, upper, rtol=1e-12, atol=0.0):
+        i = int(np.argmax(np.abs(lower - upper)))
+        msg = f"mass must be symmetric, got mass[{i},{i + 1}] = {upper[i]} but mass[{i + 1},{i}] = {lower[i]}"
+        raise ValueError(msg)
+    return mass
 
 
 def _first_bad(values: np.ndarray, bad: np.ndarray) -> str:
