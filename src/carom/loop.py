@@ -333,6 +333,7 @@ def prepare(
     """Check everything and set up a run of one trajectory; `rows` bounds the rows of one chunk."""
     ends = segment_ends(system, state, t1)
     refuse(system, state, method, stepping, ends)
+    method = method.tuned(system, state, stepping.longest)
     problem = Problem(lift(system), lift(method), lift(stepping), _stop(stop), _save_every(save_every))
     return Run(problem, first_carry(problem, state, ends), [RowStore(state)], rows=rows)
 
@@ -399,6 +400,14 @@ def simulate_batch(
     for lane in each:
         ends = segment_ends(lane["system"], lane["state"], lane["t1"])
         refuse(lane["system"], lane["state"], lane["method"], lane["stepping"], ends)
+    tuned = [lane["method"].tuned(lane["system"], lane["state"], lane["stepping"].longest) for lane in each]
+    tuned = type(tuned[0]).alike(tuned)
+    if "method" in lists:
+        lists["method"] = tuned
+    else:
+        columns["method"] = tuned[0]
+    for lane, own in zip(each, tuned):
+        lane["method"], ends = own, segment_ends(lane["system"], lane["state"], lane["t1"])
         problem = Problem(
             lift(lane["system"]), lift(lane["method"]), lift(lane["stepping"]), _stop(stop), _save_every(save_every)
         )

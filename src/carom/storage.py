@@ -124,10 +124,11 @@ def resume(
         method = cast(AbstractMethod, rebuild(json.loads(attributes["method"]), "method"))
     if stepping is None:
         stepping = cast(AbstractStepping, rebuild(json.loads(attributes["stepping"]), "stepping"))
+    state = State(run.q[0], run.v[0], run.t[0])
+    method = method.tuned(system, state, stepping.longest)
     if fingerprint(system, method, stepping) != attributes["fingerprint"]:
         msg = f"{path}: the system, method or stepping is not the one that was stored"
         raise ValueError(msg)
-    state = State(run.q[0], run.v[0], run.t[0])
     ends = np.zeros(int(attributes["segments"]))
     ends[-1] = np.inf
     problem = loop.Problem(lift(system), lift(method), lift(stepping), loop._stop(stop), loop._save_every(save_every))
@@ -198,6 +199,8 @@ def describe(value: Any) -> Any:
         return {"class": type(value).__name__, "fields": {name: describe(x) for name, x in vars(value).items()}}
     if isinstance(value, (tuple, list)):
         return [describe(x) for x in value]
+    if isinstance(value, dict):
+        return {"dictionary": {name: describe(x) for name, x in value.items()}}
     if eqx.is_array_like(value) and value is not None:
         return np.asarray(value).tolist()
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
@@ -207,6 +210,8 @@ def rebuild(plain: Any, role: str) -> Any:
     """The record that `describe` made plain."""
     if isinstance(plain, dict) and "tableau" in plain:
         return from_name(plain["tableau"])
+    if isinstance(plain, dict) and "dictionary" in plain:
+        return {name: rebuild(x, role) for name, x in plain["dictionary"].items()}
     if isinstance(plain, dict):
         kind = next((vars(place)[plain["class"]] for place in _RECORDS if plain["class"] in vars(place)), None)
         if kind is None:

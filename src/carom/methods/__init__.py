@@ -5,6 +5,9 @@ from carom.methods.composed import Composed as Composed
 from carom.methods.explicit_rk import ExplicitRK as ExplicitRK
 from carom.methods.irk import IRK as IRK
 from carom.methods.pseudo_energy import PseudoEnergy as PseudoEnergy
+from carom.methods.spark import RATTLE as RATTLE
+from carom.methods.spark import LobattoIIIAB as LobattoIIIAB
+from carom.methods.spark import Spark as Spark
 from carom.methods.stormer_verlet import StormerVerlet as StormerVerlet
 from carom.methods.tailored_irk import AdditiveTailoredIRK as AdditiveTailoredIRK
 from carom.methods.tailored_irk import TailoredIRK as TailoredIRK

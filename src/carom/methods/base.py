@@ -59,6 +59,16 @@ class AbstractMethod(eqx.Module):
         """Warn after a run about what only its course could show."""
         del solution
 
+    def tuned(self, system: System, state: State, h: float | None) -> AbstractMethod:
+        """This method with the choices that are made on the host before compiling; h is the first step, if known."""
+        del system, state, h
+        return self
+
+    @staticmethod
+    def alike(methods: list[Any]) -> list[Any]:
+        """The tuned methods of the lanes of a batch with one choice for all."""
+        return methods
+
 
 def zero_like(state: State) -> Array:
     """A zero of the state's type."""

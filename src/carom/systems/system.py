@@ -6,6 +6,7 @@ Letters as in docs/notation.md: q coordinates, v velocities, M mass, f forces, V
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,9 @@ from jaxtyping import Array
 
 from carom.state import Numbers, strong
 from carom.systems.arguments import UserFunction, names_of, user_function
+from carom.systems.constrained import accelerations
 from carom.systems.interactions import Interactions
+from carom.systems.lagrangian import Lagrangian
 
 Part = Interactions | UserFunction
 CONSERVATIVE = "conservative"
@@ -52,6 +55,7 @@ class System(eqx.Module):
         nonholonomic: constraints on velocities `k(q, v)`.
         contacts: unilateral contacts, a `carom.Contacts`.
         friction: friction elements without a unilateral contact, a `carom.FrictionElements`.
+        hamiltonian: `H(q, p)` instead of mass and potential; see `System.from_hamiltonian`.
         params: any pytree; functions with an argument named `p` receive it. New values never recompile.
         jumps: instants at which forces jump in time; every stepping lands on them.
         structure: "auto", "dense" or "tridiagonal": what carom may assume of the Jacobians of the forces.
@@ -71,6 +75,7 @@ class System(eqx.Module):
     nonholonomic: UserFunction | None
     contacts: Any
     friction: Any
+    hamiltonian: UserFunction | None
     params: Any
     jumps: Array
     structure: str = eqx.field(static=True)
@@ -89,6 +94,7 @@ class System(eqx.Module):
         nonholonomic: Callable[..., Any] | None = None,
         contacts: Any = None,
         friction: Any = None,
+        hamiltonian: Callable[..., Any] | None = None,
         params: Any = None,
         jumps: Numbers = (),
         structure: str = "auto",
@@ -110,6 +116,7 @@ class System(eqx.Module):
         self.nonholonomic = nonholonomic and user_function(nonholonomic, "nonholonomic", ("q", "v"), ("t", "q", "v"))
         self.contacts = contacts
         self.friction = friction
+        self.hamiltonian = hamiltonian and user_function(hamiltonian, "hamiltonian", ("q", "v"), ("t", "q", "v"))
         self.params = None if params is None else strong(params)
         instants = np.unique(np.asarray(jumps, float))
         if not np.isfinite(instants).all():
@@ -122,6 +129,35 @@ class System(eqx.Module):
         self.structure = structure
         self.labels = tuple(labels)
         self.origin = None
+
+    @classmethod
+    def from_lagrangian(cls, L: Callable[..., Any], **options: Any) -> System:
+        """The system of a Lagrangian `L(q, v)` or `L(t, q, v)`, quadratic in v; `options` are those of `System`.
+
+        Mass and potential are read off L by differentiation; terms linear in v become the force "gyroscopic".
+
+        Example:
+            >>> carom.System.from_lagrangian(lambda q, v: 0.5 * v @ v - q[1], constraints=lambda q: q @ q - 1.0)
+        """
+        lagrangian = Lagrangian(user_function(L, "the Lagrangian", ("q", "v"), ("t", "q", "v")))
+        forces = {"gyroscopic": lagrangian.gyroscopic, **_mapping(options.pop("forces", None), "forces")}
+        return cls(lagrangian.mass, lagrangian.potential, forces, **options)
+
+    @classmethod
+    def from_hamiltonian(cls, H: Callable[..., Any], **options: Any) -> System:
+        """The system `q' = dH/dp`, `p' = -dH/dq + forces - G^T lambda` of `H(q, p)` or `H(t, q, p)`, Jay1998 (6).
+
+        `State.v` then holds the momentum p, and forces are functions of (t, q, p). In the functions given here the
+        parameters of the system, if any, cannot be called `p`.
+
+        Example:
+            >>> carom.System.from_hamiltonian(lambda q, p: 0.5 * p @ p + q[1], constraints=lambda q: q @ q - 1.0)
+        """
+        names = inspect.signature(H).parameters
+        if len(names) not in (2, 3):
+            msg = f"the Hamiltonian must be a function of (q, p) or (t, q, p), got ({', '.join(names)})"
+            raise TypeError(msg)
+        return cls(1.0, None, hamiltonian=UserFunction(H, ("t", "q", "v")[-len(names) :], False), **options)
 
     # ---- what there is ------------------------------------------------------------------------------------------
 
@@ -138,6 +174,7 @@ class System(eqx.Module):
             "kinematics": self.kinematics is not None or self.shift is not None,
             "constraints": self.constraints is not None,
             "nonholonomic constraints": self.nonholonomic is not None,
+            "hamiltonian": self.hamiltonian is not None,
             "contacts": self.contacts is not None,
             "friction": self.friction is not None or getattr(self.contacts, "has_friction", False),
         }
@@ -178,12 +215,22 @@ class System(eqx.Module):
         return _evaluate(self.potential[name], self.params, t, q)
 
     def potential_energy(self, t: Array, q: Array) -> Array:
-        """V(t, q), all parts."""
+        """V(t, q), all parts; H(t, q, 0) of a Hamiltonian system."""
+        if self.hamiltonian is not None:
+            return self.total_energy(t, q, jnp.zeros_like(q))
         return sum((self.part_energy(name, t, q) for name in self.potential), jnp.zeros((), q.dtype))
 
     def kinetic_energy(self, t: Array, q: Array, v: Array) -> Array:
-        """V M v / 2."""
+        """Kinetic energy v M v / 2; H(t, q, p) - H(t, q, 0) of a Hamiltonian system."""
+        if self.hamiltonian is not None:
+            return self.total_energy(t, q, v) - self.total_energy(t, q, jnp.zeros_like(q))
         return 0.5 * jnp.vdot(v, self.mass_times(t, q, v))
+
+    def total_energy(self, t: Array, q: Array, v: Array) -> Array:
+        """Kinetic and potential energy together, or H."""
+        if self.hamiltonian is not None:
+            return jnp.asarray(self.hamiltonian(self.params, t=t, q=q, v=v), float).reshape(())
+        return self.kinetic_energy(t, q, v) + self.potential_energy(t, q)
 
     def part_force(self, name: str, t: Array, q: Array) -> Array:
         """-dV_name/dq."""
@@ -242,22 +289,28 @@ class System(eqx.Module):
         ]
         return self.to_velocities(t, q, v, jax.grad(lambda x: self.kinetic_energy(t, x, v))(q)) - momentum_rate
 
-    def force(self, t: Array, q: Array, v: Array) -> Array:
+    def force(self, t: Array, q: Array, v: Array, lam: Array | None = None) -> Array:
         """Everything on the right-hand side of M v', constraint and contact forces excepted."""
-        f = self.to_velocities(t, q, v, self.conservative_force(t, q)) + self.applied_force(t, q, v)
+        if self.hamiltonian is not None:
+            return self.applied_force(t, q, v, lam) - jax.grad(self.total_energy, 1)(t, q, v)
+        f = self.to_velocities(t, q, v, self.conservative_force(t, q)) + self.applied_force(t, q, v, lam)
         f = f + self.inertia_force(t, q, v)
         if self.rate_damping and self.shift is None:
             f = f + jax.jvp(lambda x: self.damped_impulse(t, x), (q,), (self.rate(t, q, v),))[1]
         return f
 
     def acceleration(self, t: Array, q: Array, v: Array) -> Array:
-        """M^{-1} force."""
+        """M^{-1} force; with bilateral constraints, what they leave of it."""
+        if self.constraints is not None or self.nonholonomic is not None:
+            return accelerations(self, t, q, v).a
         return self.mass_solve(t, q, self.force(t, q, v))
 
     # ---- kinematics ---------------------------------------------------------------------------------------------
 
     def rate(self, t: Array, q: Array, v: Array) -> Array:
-        """Q' = B(t, q) v + a(t, q)."""
+        """The rate q' = B(t, q) v + a(t, q), or dH/dp."""
+        if self.hamiltonian is not None:
+            return jax.grad(self.total_energy, 2)(t, q, v)
         if self.kinematics is not None:
             return self.kinematics(self.params, t=t, q=q, v=v)
         return v if self.shift is None else v + self.shift(self, t, q)
