@@ -445,10 +445,10 @@ def stack(trees: list[Any], name: str) -> Any:
 
 def first_carry(problem: Problem, state: State, ends: np.ndarray) -> Carry:
     """The start of a run."""
-    return _first_carry(problem, state, jnp.asarray(ends))
+    start = _first_carry if problem.method.concrete_init else _compiled_first_carry
+    return start(problem, state, jnp.asarray(ends))
 
 
-@eqx.filter_jit
 def _first_carry(problem: Problem, state: State, ends: Array) -> Carry:
     system = problem.system
     state = state.moved(state.t, state.q, system.inner_velocity(state.t, state.q, state.v))
@@ -457,6 +457,9 @@ def _first_carry(problem: Problem, state: State, ends: Array) -> Carry:
     zero = jnp.zeros((), jnp.int64)
     carry = Carry(state, memory, stepping, ends, zero, jnp.int32(Status.OK), ends[-1] <= ends[0], Counts.zero())
     return jax.tree.map(jnp.asarray, carry)
+
+
+_compiled_first_carry = eqx.filter_jit(_first_carry)
 
 
 def segment_ends(system: System, state: State, t1: float) -> np.ndarray:

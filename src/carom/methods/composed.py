@@ -92,6 +92,11 @@ class Composed(AbstractMethod):
         """Look at the gap."""
         warn_if_torn(solution)
 
+    @property
+    def concrete_init(self) -> bool:
+        """As the base."""
+        return self.base.concrete_init
+
     def init(self, system: System, state: State) -> Any:
         """The base's memory."""
         return self.base.init(system, state)
