@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import carom
-from carom.loop import Run, prepare
+from carom.run import Run, prepare
 
 STREAMS = 12  # arrays read or written per step if nothing were moved twice: q v w read and written, q v w k m again
 

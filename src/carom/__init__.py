@@ -12,8 +12,7 @@ _config.configure()
 
 from carom import models as models  # noqa: E402
 from carom import tableaux as tableaux  # noqa: E402
-from carom.loop import simulate as simulate  # noqa: E402
-from carom.loop import simulate_batch as simulate_batch  # noqa: E402
+from carom.batch import simulate_batch as simulate_batch  # noqa: E402
 from carom.methods import IRK as IRK  # noqa: E402
 from carom.methods import RATTLE as RATTLE  # noqa: E402
 from carom.methods import AdditiveTailoredIRK as AdditiveTailoredIRK  # noqa: E402
@@ -29,6 +28,7 @@ from carom.methods import TailoredTheta as TailoredTheta  # noqa: E402
 from carom.methods import Theta as Theta  # noqa: E402
 from carom.methods.stability import StabilityWarning as StabilityWarning  # noqa: E402
 from carom.methods.stability import stability_limit as stability_limit  # noqa: E402
+from carom.run import simulate as simulate  # noqa: E402
 from carom.solution import Solution as Solution  # noqa: E402
 from carom.solvers.newton import Newton as Newton  # noqa: E402
 from carom.solvers.structure import Tridiagonal as Tridiagonal  # noqa: E402

@@ -15,10 +15,12 @@ import jax.numpy as jnp
 import numpy as np
 import xarray
 
-from carom import loop, methods
+from carom import methods
 from carom import stepping as steppings
+from carom.loop import Problem, first_carry
 from carom.methods.base import AbstractMethod
 from carom.models.registry import build
+from carom.run import Run, finish, stop_function, stride
 from carom.solution import RowStore, Solution
 from carom.solvers import newton
 from carom.state import Carry, State, Status, lift
@@ -117,31 +119,32 @@ def resume(
     Example:
         >>> sol = carom.resume("run.nc", t1=60.0)
     """
-    run = load(path)
-    attributes = run.data.attrs
+    stored = load(path)
+    attributes = stored.data.attrs
     system = system or _stored_model(attributes)
     if method is None:
         method = cast(AbstractMethod, rebuild(json.loads(attributes["method"]), "method"))
     if stepping is None:
         stepping = cast(AbstractStepping, rebuild(json.loads(attributes["stepping"]), "stepping"))
-    state = State(run.q[0], run.v[0], run.t[0])
+    state = State(stored.q[0], stored.v[0], stored.t[0])
     method = method.tuned(system, state, stepping.longest)
     if fingerprint(system, method, stepping) != attributes["fingerprint"]:
         msg = f"{path}: the system, method or stepping is not the one that was stored"
         raise ValueError(msg)
     ends = np.zeros(int(attributes["segments"]))
     ends[-1] = np.inf
-    problem = loop.Problem(lift(system), lift(method), lift(stepping), loop._stop(stop), loop._save_every(save_every))
-    carry = _restore(loop.first_carry(problem, state, ends), run.data)
+    problem = Problem(lift(system), lift(method), lift(stepping), stop_function(stop), stride(save_every))
+    carry = _restore(first_carry(problem, state, jnp.asarray(ends)), stored.data)
     if t1 is not None:
         carry = extend(carry, float(t1))
     store = RowStore(state)
-    names = tuple(n for n in run.columns if n != "keep")
+    names = tuple(n for n in stored.columns if n != "keep")
     ordered = ("k", "keep", "t", "h", "q", "v", *(n for n in names if n not in ("k", "t", "h", "q", "v")))
-    columns = run.columns | {"keep": np.ones(len(run.t))}
-    rows = np.concatenate([columns[n].reshape(len(run.t), -1).astype(float) for n in ordered], axis=1)
+    columns = stored.columns | {"keep": np.ones(len(stored.t))}
+    rows = np.concatenate([columns[n].reshape(len(stored.t), -1).astype(float) for n in ordered], axis=1)
     store.append(ordered, tuple(columns[n].shape[1:] for n in ordered), rows[1:])
-    return loop.finish(loop.Run(problem, carry, [store]), callback, progress, None)
+    run = Run(problem, [(system, method, stepping)], carry, [store])
+    return finish(run, callback, progress, None)
 
 
 def extend(carry: Carry, t1: float) -> Carry:

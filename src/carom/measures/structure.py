@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom import loop
 from carom.methods.base import AbstractMethod
+from carom.run import prepare, raise_if_failed
 from carom.solution import Solution
 from carom.state import State, lift
 from carom.stepping.base import AbstractStepping
@@ -75,11 +75,11 @@ def reversibility_defect(
 
 
 def _after(system: System, state: State, method: AbstractMethod, stepping: AbstractStepping, steps: int) -> State:
-    run = loop.prepare(system, state, method, float(state.t) + 1e9, stepping)
+    run = prepare(system, state, method, float(state.t) + 1e9, stepping)
     while int(run.carry.k) < steps and not run.finished:
         run.attempts = steps - int(run.carry.k)
         run.chunk()
-    loop.raise_if_failed(run, run.solution())
+    raise_if_failed(run, run.solution())
     return run.solution().state
 
 

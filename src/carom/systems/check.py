@@ -30,11 +30,25 @@ def check(system: System, state: State) -> None:
         >>> carom.check(*carom.models.newtons_cradle(5))
     """
     _check_lengths(system, state)
-    found = {name: np.asarray(value) for name, value in _measure(system, state).items()}
+    found = _measure_one(system, state)
+    _judge({name: np.asarray(value) for name, value in found.items()}, float(state.t))
+
+
+def check_lanes(lanes: list[tuple[System, State]], system: System, batched: bool, states: State) -> None:
+    """Check the lanes of a batch in one vectorised call on the stacked `states` and `system` (stacked if `batched`)."""
+    for one in lanes:
+        _check_lengths(*one)
+    found = _measure_lanes(system, states, batched)
+    host = {name: np.asarray(value) for name, value in found.items()}
+    for i, (_, state) in enumerate(lanes):
+        _judge({name: value[i] for name, value in host.items()}, float(state.t))
+
+
+def _judge(found: dict[str, np.ndarray], t: float) -> None:
     bad = [name for name, value in found.items() if name.startswith("finite ") and not value]
     if bad:
         names = names_of([name.removeprefix("finite ") for name in bad])
-        msg = f"NaN or infinity at the start (t = {float(state.t):g}) in {names}"
+        msg = f"NaN or infinity at the start (t = {t:g}) in {names}"
         raise ValueError(msg)
     if found["mass singular"]:
         msg = "mass is singular at the start; if the constraints make up for it, use carom.augmented(system, state)"
@@ -88,7 +102,6 @@ def _mass_facts(system: System, t: Array, q: Array, v: Array) -> tuple[Array, Ar
     return jnp.linalg.eigvalsh(on_manifold), jnp.abs(jnp.linalg.eigvalsh(M)), symmetric
 
 
-@eqx.filter_jit
 def _measure(system: System, state: State) -> dict[str, jax.Array]:
     t, q, v = state.t, state.q, system.inner_velocity(state.t, state.q, state.v)
     eigenvalues, sizes, symmetric = _mass_facts(system, t, q, v)
@@ -120,6 +133,15 @@ def _measure(system: System, state: State) -> dict[str, jax.Array]:
         found["finite gap"] = jnp.all(jnp.isfinite(system.contacts.gaps(system.params, t, q)))
         found["gap"] = system.contacts.gaps(system.params, t, q)
     return found
+
+
+_measure_one = eqx.filter_jit(_measure)
+
+
+@eqx.filter_jit
+def _measure_lanes(system: System, states: State, batched: bool) -> dict[str, jax.Array]:
+    axis = eqx.if_array(0) if batched else None
+    return eqx.filter_vmap(_measure, in_axes=(axis, eqx.if_array(0)))(system, states)
 
 
 def _check_constraints(found: dict[str, np.ndarray]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from carom.loop import simulate_batch
+from carom.batch import simulate_batch
 from carom.models.collision import SMALL_DAMPING_SLOPE, binary_collision
 from carom.models.granular import granular_chain
 from carom.papers.claims import Claim, number

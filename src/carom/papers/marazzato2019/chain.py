@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from carom.loop import simulate_batch
+from carom.batch import simulate_batch
 from carom.measures import observed_order
 from carom.methods import AsynchronousPseudoEnergy, PseudoEnergy
 from carom.methods.stability import stability_limit

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from carom.loop import simulate, simulate_batch
+from carom.batch import simulate_batch
 from carom.measures import observed_order
 from carom.methods import ExplicitRK, PseudoEnergy
 from carom.models.media import fermi_pasta_ulam, oscillatory_energy, single_particle
 from carom.papers.claims import Claim, number, within
 from carom.plots import canvas, styled
+from carom.run import simulate
 from carom.solution import Solution
 from carom.tableaux import explicit
 

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array
 from matplotlib.figure import Figure
 
-from carom.loop import simulate, simulate_batch
+from carom.batch import simulate_batch
 from carom.measures import observed_order
 from carom.methods import PseudoEnergy
 from carom.methods.quadrature import rule
@@ -20,6 +20,7 @@ from carom.models.media import nonlinear_string
 from carom.papers.claims import Claim, number, within
 from carom.papers.marazzato2019.particles import relative_drift
 from carom.plots import canvas, styled
+from carom.run import simulate
 from carom.solution import Solution
 from carom.state import State
 from carom.stepping import EnergyGap

@@ -7,13 +7,13 @@ import warnings
 import numpy as np
 from matplotlib.figure import Figure
 
-from carom.loop import simulate
 from carom.measures import observed_order
 from carom.methods import AsynchronousPseudoEnergy, PseudoEnergy
 from carom.methods.stability import StabilityWarning
 from carom.models.media import inhomogeneous_wave, inhomogeneous_wave_exact
 from carom.papers.claims import Claim, number, within
 from carom.plots import canvas, styled
+from carom.run import simulate
 from carom.solution import Solution
 
 RATIO = 10
