@@ -192,12 +192,19 @@ def masked_attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
     return new, eqx.tree_at(lambda r: (r.k, r.keep), row, (jnp.where(alive, row.k, carry.k), row.keep & alive))
 
 
-@eqx.filter_jit
 def first_carry(problem: Problem, state: State, ends: Array, axes: Any = None) -> Carry:
     """The start of a run; of a batch, if `axes` names the batched parts of the problem."""
+    begin = _begin if problem.method.concrete_init else _compiled_begin
+    return begin(problem, state, ends, axes)
+
+
+def _begin(problem: Problem, state: State, ends: Array, axes: Any) -> Carry:
     if axes is None:
         return _start(problem, state, ends)
     return eqx.filter_vmap(_start, in_axes=(axes, eqx.if_array(0), 0))(problem, state, ends)
+
+
+_compiled_begin = eqx.filter_jit(_begin)
 
 
 def _start(problem: Problem, state: State, ends: Array) -> Carry:

@@ -22,7 +22,12 @@ FEATURES = {
 
 
 def instance(kind: type[AbstractMethod]) -> AbstractMethod:
-    special = {"IRK": lambda: carom.IRK(carom.gauss(2)), "ExplicitRK": lambda: carom.ExplicitRK(carom.explicit(2))}
+    special = {
+        "IRK": lambda: carom.IRK(carom.gauss(2)),
+        "ExplicitRK": lambda: carom.ExplicitRK(carom.explicit(2)),
+        "AsynchronousPseudoEnergy": lambda: carom.AsynchronousPseudoEnergy([0], 2),
+        "Composed": lambda: carom.Composed(carom.PseudoEnergy()),
+    }
     return special.get(kind.__name__, kind)()
 
 

@@ -114,6 +114,11 @@ class AsynchronousPseudoEnergy(AbstractMethod):
         """Look at the gap."""
         warn_if_torn(solution)
 
+    @property
+    def concrete_init(self) -> bool:
+        """The zones follow from the indices of the interactions."""
+        return True
+
     def init(self, system: System, state: State) -> Rates:
         """No jump (5); the zones follow from the system."""
         n = state.q.size

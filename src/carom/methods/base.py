@@ -34,6 +34,11 @@ class AbstractMethod(eqx.Module):
     def order(self) -> int:
         """Order of convergence on smooth problems."""
 
+    @property
+    def concrete_init(self) -> bool:
+        """Whether `init` must see numbers: where the shape of its memory follows from them, it is not compiled."""
+        return False
+
     @abc.abstractmethod
     def init(self, system: System, state: State) -> PyTree:
         """The method's memory before its first step."""

@@ -2,7 +2,7 @@ r"""Fourth order by symmetric composition of a two-step scheme.
 
 The map `Phi_h` of (q, v, w) is symmetric but does not tend to the identity with h: it turns w into -w. Two of its steps
 do, `Psi_{2h} = Phi_h o Phi_h`, a symmetric method of order two for q' = v, v' = M^{-1} f, w' = 0. Its error expansion
-is not even, though: with h it moves w by `2 h |h| M^{-1} Df v`, a term of degree two that is odd in h, so the usual triple
+is not even, though: it moves w by `2 h |h| M^{-1} Df v`, a term of degree two that is odd in h, so the usual triple
 jump stays at order two. A palindrome
 
     Psi_{g_1 h} o ... o Psi_{g_s h},    sum g_i = 1,   sum g_i |g_i| = 0,   sum g_i^3 = 0
@@ -91,6 +91,11 @@ class Composed(AbstractMethod):
     def review(self, solution: Any) -> None:
         """Look at the gap."""
         warn_if_torn(solution)
+
+    @property
+    def concrete_init(self) -> bool:
+        """As the base."""
+        return self.base.concrete_init
 
     def init(self, system: System, state: State) -> Any:
         """The base's memory."""

@@ -59,6 +59,6 @@ def impulse(force: Force, rule: Rule, q: Array, u: Array, h: Array, first: Array
     else:
         forces = jax.vmap(lambda x: force(q + x * h * u))(jnp.asarray(c))
         total, last = jnp.sum(b[:, None] * forces, 0), forces[-1]
-    if not rule.shared:
+    if first is None:
         return h * total, None
     return h * (rule.b[0] * first + total), last

@@ -92,7 +92,7 @@ def warn_if_torn(solution: Any) -> None:
     if float(gap) > _TORN * abs(float(energy)):
         msg = (
             f"at t = {float(s.t):.6g} the energy lies {float(gap):.3g} above the pseudo-energy, more than half of "
-            f"itself: the velocities before and after a node have nothing to do with each other any more. Take a smaller or a "
-            f"constant h, or carom.EnergyGap"
+            f"itself: the velocities before and after a node have nothing to do with each other any more. Take a "
+            f"smaller or a constant h, or carom.EnergyGap"
         )
         warnings.warn(msg, StabilityWarning, stacklevel=4)

@@ -72,7 +72,7 @@ class RangeZone(eqx.Module):
         """Force of the interactions of this level, q the window."""
         total = jnp.zeros_like(q)
         for name, k0, k1 in self.runs:
-            part = system.potential[name]
+            part = _parts(system)[name]
             at = part.places(n)
             pick = lambda x, at=at, k0=k0, k1=k1: x[k0 - at.start : k1 - at.start] if jnp.ndim(x) else x  # noqa: E731
             data = jax.tree.map(pick, part.data)
@@ -122,7 +122,7 @@ class SetZone(eqx.Module):
     def _energy(self, system: System, q: Array) -> Array:
         total = jnp.zeros(())
         for name, rows in self.rows.items():
-            part = system.potential[name]
+            part = _parts(system)[name]
             pick = lambda x, name=name: x[self.chosen[name]] if jnp.ndim(x) else x  # noqa: E731
             data = () if part.data is None else (jax.tree.map(pick, part.data),)
             total = total + jnp.sum(pick(part.weight) * jax.vmap(part.energy)(*[q[c] for c in rows.T], *data))
@@ -172,8 +172,8 @@ def _parts(system: System) -> dict[str, Interactions]:
     functions = [name for name, part in system.potential.items() if not isinstance(part, Interactions)]
     if functions or not system.potential:
         msg = (
-            f"AsynchronousPseudoEnergy needs a potential given as carom.Interactions, to know which particles they touch;"
-            f" {names_of(functions)} is a function"
+            "AsynchronousPseudoEnergy needs a potential given as carom.Interactions, to know which particles "
+            f"they touch; {names_of(functions)} is a function"
         )
         raise ValueError(msg)
     return system.potential  # pyright: ignore
@@ -250,7 +250,7 @@ def _range_zones(system: System, level: np.ndarray, insides: list, windows: list
         for name, rate in rates.items():
             edges = (
                 np.flatnonzero(np.diff((rate == d).astype(int), prepend=0, append=0))
-                + system.potential[name].places(level.size).start
+                + _parts(system)[name].places(level.size).start
             )
             runs += [(name, int(a), int(b)) for a, b in zip(edges[::2], edges[1::2])]
         found.append(RangeZone(start, stop, start - first, end - stop, below, tuple(runs)))

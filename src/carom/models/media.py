@@ -73,7 +73,7 @@ def _last_quartic(x: Array, stretch: Array) -> Array:
 
 @model
 def fermi_pasta_ulam(m: int = 3, omega: float = 50.0) -> tuple[System, State]:
-    """Stiff springs (m of them) among soft quartic ones, in the variables (19): m positions x_i, then m stretches x_{m+i}.
+    """Stiff springs among soft quartic ones in the variables (19): m positions x_i, then m stretches x_{m+i}.
 
     Starts from x_1 = y_1 = 1, x_{m+1} = 1 / omega, y_{m+1} = 1, all else 0.
 

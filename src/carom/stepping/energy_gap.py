@@ -73,8 +73,9 @@ class EnergyGap(AbstractStepping):
         place = carry.stepping
         begin, end = carry.ends[place.segment], carry.ends[place.segment + 1]
         size = self.h * 0.5**place.halved
-        last = carry.state.t + size * (1 + _SAME) >= end
-        h = jnp.where(last, end - carry.state.t, size)
+        left = end - carry.state.t
+        last = left <= size * (1 + _SAME)
+        h = jnp.where(left < size * (1 - _SAME), left, size)
         t, h_inside = inside(begin, end, carry.state.t, h, carry.ends.size > 2)
         step = method.step(system, carry.state.moved(t, carry.state.q, carry.state.v), carry.memory, h_inside)
         status = step_status(step)

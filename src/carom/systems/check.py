@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.solvers.structure import Tridiagonal
 from carom.state import State
 from carom.systems.arguments import names_of
 from carom.systems.consistent import constraint_residuals
@@ -91,7 +90,7 @@ def _check_lengths(system: System, state: State) -> None:
 def _mass_facts(system: System, t: Array, q: Array, v: Array) -> tuple[Array, Array, Array]:
     """Eigenvalues of the mass (of its part tangent to the constraints), their sizes for the whole, and symmetry."""
     M = system.mass_at(t, q)
-    if isinstance(M, Tridiagonal):
+    if hasattr(M, "pivots"):
         return M.pivots(), jnp.abs(M.pivots()), jnp.asarray(True)
     if M.ndim < 2:
         return jnp.atleast_1d(M), jnp.ones(1), jnp.asarray(True)

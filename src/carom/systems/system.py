@@ -84,7 +84,7 @@ class System(eqx.Module):
 
     def __init__(
         self,
-        mass: Numbers | Callable[..., Any] = 1.0,
+        mass: Any = 1.0,
         potential: Any = None,
         forces: Mapping[str, Callable[..., Any]] | None = None,
         *,
