@@ -1,7 +1,9 @@
 """Methods: one file each, one pure step each."""
 
 from carom.methods.explicit_rk import ExplicitRK as ExplicitRK
+from carom.methods.extrapolated import Extrapolated as Extrapolated
 from carom.methods.irk import IRK as IRK
+from carom.methods.moreau import MoreauMidpoint as MoreauMidpoint
 from carom.methods.tailored_irk import AdditiveTailoredIRK as AdditiveTailoredIRK
 from carom.methods.tailored_irk import TailoredIRK as TailoredIRK
 from carom.methods.tailored_theta import TailoredTheta as TailoredTheta

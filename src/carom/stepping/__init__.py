@@ -2,3 +2,4 @@
 
 from carom.stepping.grid import Constant as Constant
 from carom.stepping.grid import Prescribed as Prescribed
+from carom.stepping.switching import Switching as Switching

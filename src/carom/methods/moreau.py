@@ -1,0 +1,140 @@
+r"""Moreau's midpoint rule [Studer2008 sec. 3].
+
+    q_M = q_B + h/2 u_B,   t_M = t_B + h/2
+    M_M (u_E - u_B) = h f(t_M, q_M, u_B) + W_M^T P                                     (15)
+    -(gamma_E + eps gamma_B) in N(P)   for contacts with g(t_M, q_M) <= 0 and all other laws   (17)
+    q_E = q_B + h (u_B + u_E) / 2                                                      (21)
+
+The inclusion is solved as `-(G P + c) in N(P)`, `c = (1 + eps) gamma_B + W M^{-1} f h` (18); `zeta_M` of (18) is already
+part of gamma_B. Bilateral constraints are rows with the whole line as their set; q_E is then moved onto them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from carom.methods.base import SMOOTH, AbstractMethod
+from carom.methods.contact_rows import ContactRows, contact_rows, events, laws_of, unknown_modes
+from carom.solvers.contact_problem import ContactProblem
+from carom.solvers.semismooth import SemismoothNewton
+from carom.solvers.small import inverse_small, solve_small
+from carom.state import Info, State, Status, Step
+from carom.systems.arguments import UserFunction
+from carom.systems.system import System
+
+_PROJECTIONS = 3
+
+
+class MoreauMemory(eqx.Module):
+    """Impulses and modes of the last step, and the inverse of a constant mass matrix."""
+
+    P: Float[Array, " m"]
+    mode: Int[Array, " laws"]
+    M_inv: Float[Array, "n n"] | None
+
+
+class MoreauMidpoint(AbstractMethod):
+    """Moreau's midpoint rule: order 1 with contacts, robust through any number of impacts in a step.
+
+    Reports per law: `impulse` (normal, then tangential, then friction elements), `work` of the step, `mode`, `event`;
+    `multiplier` of bilateral constraints in the convention `M v' = f - G^T multiplier`.
+
+    Args:
+        solver: `SemismoothNewton()`, `PSOR()` or `PJOR()`.
+
+    Example:
+        >>> sol = carom.simulate(*carom.models.woodpecker(), carom.MoreauMidpoint(), t1=0.3, h=1e-5)
+    """
+
+    solver: Any = SemismoothNewton()
+
+    handles = SMOOTH | {"contacts", "friction", "constraints"}
+    gives = frozenset({"modes"})
+
+    @property
+    def order(self) -> int:
+        """1: positions are of order 2, velocities of order 1 [Studer2008 (37)-(38)]."""
+        return 1
+
+    def objection(self, system: System) -> str | None:
+        """Regularised variables have no relative velocities."""
+        return "MoreauMidpoint: pass the system itself, not a regularised one" if system.shift is not None else None
+
+    def init(self, system: System, state: State) -> MoreauMemory:
+        """No impulses, unknown modes."""
+        laws = laws_of(system, state)
+        constant_matrix = not isinstance(system.mass, UserFunction) and system.mass.ndim == 2
+        M_inv = inverse_small(system.mass_at(state.t, state.q)) if constant_matrix else None
+        return MoreauMemory(jnp.zeros(laws.rows), unknown_modes(laws), M_inv)
+
+    def step(self, system: System, state: State, memory: MoreauMemory, h: Array) -> Step:
+        """One step."""
+        t, q, u = state.t, state.q, state.v
+        t_M, q_M = t + 0.5 * h, q + 0.5 * h * system.rate(t, q, u)
+        rows = contact_rows(system, t_M, q_M, u)
+        weights = _over_mass(system, t_M, q_M, memory.M_inv, jnp.vstack([system.force(t_M, q_M, u), rows.W]))
+        du, M_inv_W = h * weights[:, 0], weights[:, 1:]
+        problem = ContactProblem(
+            W=rows.W,
+            M_inv_W=M_inv_W,
+            c=(1.0 + rows.restitution) * rows.gamma + rows.W @ du,  # (18)
+            active=rows.gap <= 0,
+            friction=rows.friction,
+            limits=h * rows.limits,
+            laws=rows.laws,
+        )
+        if rows.laws.rows == 0:
+            u_E = u + du
+            q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))
+            return Step(state.moved(t + h, q_E, u_E), memory, Info())
+        result = self.solver(problem, memory.P)
+        u_E = u + du + M_inv_W @ result.P  # (15)
+        q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))  # (21)
+        if system.constraints is not None:
+            q_E = onto_constraints(system, t + h, q_E, rows.W[-rows.laws.bilateral :], M_inv_W[:, -rows.laws.bilateral :])
+        mode = problem.modes(result.P)
+        info = _report(rows, problem, result, memory.mode, mode, h)
+        return Step(state.moved(t + h, q_E, u_E), MoreauMemory(result.P, mode, memory.M_inv), info)
+
+
+def _report(rows: ContactRows, problem: ContactProblem, result: Any, before: Array, mode: Array, h: Array) -> Info:
+    """Impulses, work, modes and events of a step."""
+    P, laws = result.P, rows.laws
+    bilateral = laws.bilateral
+    gamma_E = problem.velocity(P) - rows.restitution * rows.gamma  # (30), sign corrected
+    work = 0.5 * P * (rows.gamma + gamma_E)
+    by_law = [part.reshape(part.shape[0], -1).sum(axis=1) for part in laws.split(work)[:3] if part.size]
+    finite = jnp.all(jnp.isfinite(rows.gap)) & jnp.all(jnp.isfinite(P))
+    return Info(
+        status=jnp.where(finite, result.status, Status.NOT_FINITE),
+        residual=result.residual,
+        iterations=result.iterations,
+        impulse=P[: P.size - bilateral],
+        mode=mode,
+        event=events(laws, before, mode),
+        work=jnp.concatenate([*by_law, jnp.zeros(0)]),
+        multiplier=-P[P.size - bilateral :] / h if bilateral else None,
+    )
+
+
+def _over_mass(system: System, t: Array, q: Array, M_inv: Array | None, rows: Array) -> Array:
+    """M^{-1} rows^T."""
+    if M_inv is not None:
+        return M_inv @ rows.T
+    M = system.mass_at(t, q)
+    return solve_small(M, rows.T) if M.ndim == 2 else (rows / M).T
+
+
+def onto_constraints(system: System, t: Array, q: Array, W: Array, M_inv_W: Array) -> Array:
+    """q moved along M^{-1} W^T until g(t, q) = 0: no drift, whatever the number of steps."""
+    inverse = inverse_small(W @ M_inv_W)
+
+    def correct(_, x: Array) -> Array:
+        return x - system.rate(t, x, M_inv_W @ (inverse @ system.constraint(t, x))) + system.rate(t, x, jnp.zeros(W.shape[1]))
+
+    return jax.lax.fori_loop(0, _PROJECTIONS, correct, q)

@@ -1,0 +1,65 @@
+"""Semismooth Newton on the projective equations [Studer2008 (19)], with PSOR and enumeration of the modes behind it."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from carom.solvers.contact_problem import ContactProblem, ContactResult
+from carom.solvers.enumeration import consistent_modes, is_doubtful
+from carom.solvers.psor import PSOR
+from carom.solvers.small import solve_small
+from carom.state import Status
+
+
+class SemismoothNewton(eqx.Module):
+    """Newton on `P - prox(P - r (G P + c)) = 0`, differentiated row by row: finite, and exact to rounding.
+
+    With intervals the equation is piecewise linear: once the modes are right, one iteration solves it. If Newton has
+    not converged after `max_iter` iterations, `fallback` goes on from the best iterate. Where Coulomb friction can make
+    the problem ambiguous or unsolvable (Painleve) and at most four contacts are closed, all modes are tried, and none or
+    more than one consistent mode is an error.
+
+    Args:
+        tol: wanted residual, relative to the impulses.
+        max_iter: Newton iterations before the fallback takes over.
+        fallback: what goes on when Newton cycles.
+        enumerate_modes: whether doubtful problems are enumerated.
+
+    Example:
+        >>> method = carom.MoreauMidpoint(solver=carom.SemismoothNewton(tol=1e-11))
+    """
+
+    tol: float = 1e-12
+    max_iter: int = 12
+    fallback: PSOR = PSOR()
+    enumerate_modes: bool = True
+
+    def __call__(self, problem: ContactProblem, P: Array) -> ContactResult:
+        """Solve from the guess P."""
+        r = 1.0 / problem.diagonal
+        P = jnp.where(problem.taking_part, P, 0.0)
+
+        def running(loop):
+            _, _, _, residual, k = loop
+            return (residual > self.tol) & (k < self.max_iter)
+
+        def newton(loop):
+            P, best, least, _, k = loop
+            J = jax.jacfwd(lambda x: problem.equation(x, r))(P)
+            P = P - solve_small(J, problem.equation(P, r)[:, None])[:, 0]
+            residual = problem.residual(P)
+            better = residual < least
+            return P, jnp.where(better, P, best), jnp.where(better, residual, least), residual, k + 1
+
+        residual = problem.residual(P)
+        start = (P, P, residual, residual, jnp.zeros((), jnp.int32))
+        _, P, residual, _, k = jax.lax.while_loop(running, newton, start)
+        rest = eqx.tree_at(lambda s: s.tol, self.fallback, jnp.asarray(self.tol))(problem, P)
+        result = ContactResult(rest.P, rest.residual, k + rest.iterations, rest.status)
+        if not (self.enumerate_modes and problem.laws.directions == 1 and problem.laws.elements == 0):
+            return result
+        doubtful = is_doubtful(problem) | (result.status != Status.OK)
+        return jax.lax.cond(doubtful, lambda x: consistent_modes(problem, x), lambda x: x, result)
