@@ -11,6 +11,7 @@ import enum
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from carom.solvers.contact_problem import CONSTRAINT, Laws
@@ -99,8 +100,18 @@ def events(laws: Laws, before: Array, after: Array) -> Array:
     turned = (before != after) & ~was & ~now
     changed = jnp.where(turned, Event.REVERSES, Event.NONE)
     friction = jnp.where(now & ~was, Event.STICKS, jnp.where(was & ~now, Event.SLIPS, changed))
-    closed = jnp.ones(laws.count, bool)
-    if laws.directions:
-        closed = closed.at[n : 2 * n].set(was[:n] & now[:n])
-    codes = jnp.where(jnp.arange(laws.count) < n, normal, friction)
-    return jnp.where(known & closed, codes, Event.NONE).astype(jnp.int32)
+    stays = was[:n] & now[:n]
+    counts = [np.ones(n, bool), *([stays] if laws.directions else []), np.ones(laws.elements, bool)]
+    codes = jnp.where(np.arange(laws.count) < n, normal, friction)
+    return jnp.where(known & jnp.concatenate(counts), codes, Event.NONE).astype(jnp.int32)
+
+
+def event_table(system: System, state: State, begins: np.ndarray, codes: np.ndarray) -> np.recarray:
+    """Event codes of rows as a table of time, contact and kind."""
+    laws = laws_of(system, state)
+    n = laws.contacts
+    row, law = np.nonzero(codes)
+    contact = np.where(law < n, law, law - n) if laws.directions else law
+    kinds = [Event(code).name.lower() for code in codes[row, law]]
+    columns = [begins[row], contact, np.array(kinds, dtype="U8")]
+    return np.rec.fromarrays(columns, names="time,contact,kind")  # pyright: ignore

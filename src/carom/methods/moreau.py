@@ -20,7 +20,7 @@ from jaxtyping import Array, Float, Int
 
 from carom.methods.base import SMOOTH, AbstractMethod
 from carom.methods.contact_rows import ContactRows, contact_rows, events, laws_of, unknown_modes
-from carom.solvers.contact_problem import ContactProblem
+from carom.solvers.contact_problem import ContactProblem, contact_problem
 from carom.solvers.semismooth import SemismoothNewton
 from carom.solvers.small import inverse_small, solve_small
 from carom.state import Info, State, Status, Step
@@ -79,14 +79,14 @@ class MoreauMidpoint(AbstractMethod):
         rows = contact_rows(system, t_M, q_M, u)
         weights = _over_mass(system, t_M, q_M, memory.M_inv, jnp.vstack([system.force(t_M, q_M, u), rows.W]))
         du, M_inv_W = h * weights[:, 0], weights[:, 1:]
-        problem = ContactProblem(
-            W=rows.W,
-            M_inv_W=M_inv_W,
+        problem = contact_problem(
+            rows.W,
+            M_inv_W,
+            rows.laws,
             c=(1.0 + rows.restitution) * rows.gamma + rows.W @ du,  # (18)
             active=rows.gap <= 0,
             friction=rows.friction,
             limits=h * rows.limits,
-            laws=rows.laws,
         )
         if rows.laws.rows == 0:
             u_E = u + du

@@ -59,31 +59,19 @@ class Laws(eqx.Module):
 
 
 class ContactProblem(eqx.Module):
-    """Data of (18): directions, masses, offsets and sets."""
+    """Data of (18): Delassus matrix and its diagonal, offsets, sets."""
 
-    W: Float[Array, "m n"]
-    M_inv_W: Float[Array, "n m"]
+    G: Float[Array, "m m"]
+    diagonal: Float[Array, " m"]
     c: Float[Array, " m"]
     active: Bool[Array, " contacts"]
     friction: Float[Array, " contacts"]
     limits: Float[Array, "elements 2"]
     laws: Laws
 
-    @property
-    def delassus(self) -> Float[Array, "m m"]:
-        """G = W M^{-1} W^T."""
-        return self.W @ self.M_inv_W
-
-    @property
-    def diagonal(self) -> Float[Array, " m"]:
-        """Diagonal of G; the mean over the directions of a law that acts in a plane."""
-        groups = self.laws.split(jnp.sum(self.W * self.M_inv_W.T, axis=1))
-        planar = [jnp.broadcast_to(jnp.mean(x, axis=1, keepdims=True), x.shape).ravel() for x in groups[1:3] if x.size]
-        return jnp.maximum(jnp.concatenate([groups[0], *planar, groups[3]]), _TINY)
-
     def velocity(self, P: Array) -> Float[Array, " m"]:
         """G P + c = gamma_E + eps gamma_B [Studer2008 (30), sign corrected]."""
-        return self.W @ (self.M_inv_W @ P) + self.c
+        return self.G @ P + self.c
 
     def radius(self, P: Array) -> Float[Array, " contacts"]:
         """Radius mu P_N of the friction sets."""
@@ -100,18 +88,15 @@ class ContactProblem(eqx.Module):
             parts.append(_nearest(elements, self.limits[:, :1], self.limits[:, 1:]).ravel())
         return jnp.concatenate([*parts, bilateral])
 
-    def equation(self, P: Array, r: Array) -> Array:
-        """P - prox(P - r (G P + c)), zero at the solution [Studer2008 (19)]."""
-        return P - self.project(P - r * self.velocity(P), P)
+    def equation(self, P: Array) -> Array:
+        """P - prox(P - r (G P + c)) with r_i = 1 / G_ii, zero at the solution [Studer2008 (19)]."""
+        return P - self.project(P - self.velocity(P) / self.diagonal, P)
 
-    def residual(self, P: Array) -> Array:
+    def residual(self, P: Array, defect: Array) -> Array:
         """Largest defect of (19), relative to the impulses, both in units of the square root of energy."""
-        d = self.diagonal
-        taken = self.taking_part
-        c = jnp.where(taken, jnp.abs(self.c) / d, 0.0)
-        weight = jnp.sqrt(d)
-        scale = jnp.max(weight * (jnp.abs(P) + c), initial=0.0)
-        return jnp.max(weight * jnp.abs(self.equation(P, 1.0 / d)), initial=0.0) / (scale + _TINY)
+        weight = jnp.sqrt(self.diagonal)
+        size = weight * jnp.abs(P) + jnp.where(self.taking_part, jnp.abs(self.c) / weight, 0.0)
+        return jnp.max(weight * jnp.abs(defect), initial=0.0) / (jnp.max(size, initial=0.0) + _TINY)
 
     @property
     def taking_part(self) -> Bool[Array, " m"]:
@@ -136,6 +121,19 @@ class ContactProblem(eqx.Module):
         if self.laws.elements:
             modes.append(_mode(elements, self.limits[:, :1], self.limits[:, 1:]))
         return jnp.concatenate(modes).astype(jnp.int32)
+
+
+def contact_problem(W: Array, M_inv_W: Array, laws: Laws, **data: Array) -> ContactProblem:
+    """The problem with directions W (one row each): G = W M^{-1} W^T.
+
+    A law that acts in a plane has one entry of the diagonal for both directions, the trace of its block: the r of its
+    projection then stays below the inverse of the block's largest eigenvalue.
+    """
+    G = W @ M_inv_W
+    normal, tangential, elements, bilateral = laws.split(jnp.sum(W * M_inv_W.T, axis=1))
+    planes = [jnp.broadcast_to(x.sum(axis=1, keepdims=True), x.shape).ravel() for x in (tangential, elements) if x.size]
+    diagonal = jnp.concatenate([normal, *planes, bilateral])
+    return ContactProblem(G, jnp.where(diagonal > 0, diagonal, 1.0), laws=laws, **data)
 
 
 class ContactResult(eqx.Module):

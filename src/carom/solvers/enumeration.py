@@ -17,7 +17,7 @@ _SLACK = 1e-9  # a sign may be wrong by this much, relative to the impulses or v
 
 def is_doubtful(problem: ContactProblem) -> Array:
     """Whether some closed contact has `G_NN <= mu |G_NT|`, Painleve's condition: existence or uniqueness may fail."""
-    G, n = problem.delassus, problem.laws.contacts
+    G, n = problem.G, problem.laws.contacts
     normal, cross = jnp.diagonal(G)[:n], jnp.abs(jnp.diagonal(G[:n, n : 2 * n]))
     return jnp.any(problem.active & (normal <= problem.friction * cross))
 
@@ -33,21 +33,21 @@ def consistent_modes(problem: ContactProblem, found: ContactResult) -> ContactRe
         P, count = loop
         trial, consistent = solve_mode(problem, jnp.zeros(n, int).at[chosen].set((code // digits) % 4))
         # modes that give the same motion (redundant contacts, the border between two modes) count as one
-        jump, first = problem.M_inv_W @ trial, problem.M_inv_W @ P
+        jump, first = problem.G @ trial, problem.G @ P
         same = (count > 0) & (jnp.max(jnp.abs(jump - first)) <= _SLACK * (jnp.max(jnp.abs(first)) + 1e-290))
         consistent = consistent & ~same
         return jnp.where(consistent & (count == 0), trial, P), count + consistent
 
     P, count = jax.lax.fori_loop(0, 4**few, try_mode, (found.P, jnp.zeros((), jnp.int32)))
     status = jnp.where(count == 0, Status.NO_CONSISTENT_MODE, jnp.where(count > 1, Status.SEVERAL_CONSISTENT_MODES, Status.OK)).astype(jnp.int32)
-    tried = ContactResult(P, problem.residual(P), found.iterations + 4**few, status)
+    tried = ContactResult(P, problem.residual(P, problem.equation(P)), found.iterations + 4**few, status)
     small = jnp.sum(problem.active) <= MOST_CONTACTS
     return jax.tree.map(lambda a, b: jnp.where(small, a, b), tried, found)
 
 
 def solve_mode(problem: ContactProblem, mode: Array) -> tuple[Array, Array]:
     """Impulses of one mode of every contact, and whether they are consistent with all laws."""
-    G, c, n = problem.delassus, problem.c, problem.laws.contacts
+    G, c, n = problem.G, problem.c, problem.laws.contacts
     mu = problem.friction
     shut, stick = mode != _OPEN, mode == _STICK
     sign = jnp.where(mode == _FORWARD, -1.0, jnp.where(mode == _BACKWARD, 1.0, 0.0))  # of the friction impulse

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -30,27 +33,28 @@ class PJOR(eqx.Module):
     def __call__(self, problem: ContactProblem, P: Array) -> ContactResult:
         """Solve from the guess P."""
         taken = problem.taking_part
-        coupling = jnp.sum(jnp.abs(problem.delassus) * taken, axis=1)
+        coupling = jnp.sum(jnp.abs(problem.G) * taken, axis=1)
         r = jnp.where(taken, 1.0 / jnp.maximum(coupling, 1e-290), 0.0)
 
         def sweep(P: Array) -> Array:
             return problem.project(P - r * problem.velocity(P), P)
 
-        return relax(problem, sweep, jnp.where(taken, P, 0.0), self.tol, self.max_iter)
+        P = jnp.where(taken, P, 0.0)
+        return relax(problem, sweep, P, problem.residual(P, problem.equation(P)), self)
 
 
-def relax(problem: ContactProblem, sweep, P: Array, tol: Array | float, max_iter: int) -> ContactResult:
-    """Repeat `sweep` until the shared residual falls to `tol`."""
+def relax(problem: ContactProblem, sweep: Callable[[Array], Array], P: Array, residual: Array, settings: Any) -> ContactResult:
+    """Repeat `sweep` until the shared residual falls to `settings.tol`."""
 
     def running(loop):
         _, residual, k = loop
-        return (residual > tol) & (k < max_iter)
+        return (residual > settings.tol) & (k < settings.max_iter)
 
     def body(loop):
         P, _, k = loop
         P = sweep(P)
-        return P, problem.residual(P), k + 1
+        return P, problem.residual(P, problem.equation(P)), k + 1
 
-    start = (P, problem.residual(P), jnp.zeros((), jnp.int32))
-    P, residual, k = jax.lax.while_loop(running, body, start)
-    return ContactResult(P, residual, k, jnp.where(residual <= tol, Status.OK, Status.CONTACT_NOT_SOLVED).astype(jnp.int32))
+    P, residual, k = jax.lax.while_loop(running, body, (P, residual, jnp.zeros((), jnp.int32)))
+    status = jnp.where(residual <= settings.tol, Status.OK, Status.CONTACT_NOT_SOLVED).astype(jnp.int32)
+    return ContactResult(P, residual, k, status)

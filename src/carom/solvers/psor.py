@@ -14,8 +14,7 @@ from carom.solvers.pjor import relax
 class PSOR(eqx.Module):
     """Projected Gauss-Seidel: law after law, `P_i <- prox(P_i - r_i (G P + c)_i)` with `r_i = relaxation / G_ii`.
 
-    A law that acts in a plane moves with one r, that of the trace of its 2 x 2 block, so that its r stays under twice
-    the inverse of the block's largest eigenvalue.
+    A law that acts in a plane has one r for both directions, from the trace of its block.
 
     Args:
         tol: wanted residual, relative to the impulses.
@@ -37,14 +36,19 @@ class PSOR(eqx.Module):
 
     def __call__(self, problem: ContactProblem, P: Array) -> ContactResult:
         """Solve from the guess P."""
-        G, r = problem.delassus, self.relaxation / problem.diagonal
+        P = jnp.where(problem.taking_part, P, 0.0)
+        return self.go_on(problem, P, problem.residual(P, problem.equation(P)))
+
+    def go_on(self, problem: ContactProblem, P: Array, residual: Array) -> ContactResult:
+        """Solve from P, of which the residual is known."""
+        r = self.relaxation / problem.diagonal
         laws = problem.laws.law_of_row
         law_of_row = jnp.asarray(laws)
 
         def one_law(i: Array, P: Array) -> Array:
-            return jnp.where(law_of_row == i, problem.project(P - r * (G @ P + problem.c), P), P)
+            return jnp.where(law_of_row == i, problem.project(P - r * problem.velocity(P), P), P)
 
         def sweep(P: Array) -> Array:
             return jax.lax.fori_loop(0, max(laws) + 1, one_law, P)
 
-        return relax(problem, sweep, jnp.where(problem.taking_part, P, 0.0), self.tol, self.max_iter)
+        return relax(problem, sweep, P, residual, self)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from carom.solvers.contact_problem import ContactProblem, ContactResult
@@ -39,27 +40,40 @@ class SemismoothNewton(eqx.Module):
 
     def __call__(self, problem: ContactProblem, P: Array) -> ContactResult:
         """Solve from the guess P."""
-        r = 1.0 / problem.diagonal
         P = jnp.where(problem.taking_part, P, 0.0)
+        defect = problem.equation(P)
+        residual = problem.residual(P, defect)
 
         def running(loop):
-            _, _, _, residual, k = loop
+            _, _, residual, _, _, k = loop
             return (residual > self.tol) & (k < self.max_iter)
 
         def newton(loop):
-            P, best, least, _, k = loop
-            J = jax.jacfwd(lambda x: problem.equation(x, r))(P)
-            P = P - solve_small(J, problem.equation(P, r)[:, None])[:, 0]
-            residual = problem.residual(P)
+            P, defect, _, best, least, k = loop
+            P = P - solve_small(jacobian(problem, P), defect[:, None])[:, 0]
+            defect = problem.equation(P)
+            residual = problem.residual(P, defect)
             better = residual < least
-            return P, jnp.where(better, P, best), jnp.where(better, residual, least), residual, k + 1
+            return P, defect, residual, jnp.where(better, P, best), jnp.where(better, residual, least), k + 1
 
-        residual = problem.residual(P)
-        start = (P, P, residual, residual, jnp.zeros((), jnp.int32))
-        _, P, residual, _, k = jax.lax.while_loop(running, newton, start)
-        rest = eqx.tree_at(lambda s: s.tol, self.fallback, jnp.asarray(self.tol))(problem, P)
-        result = ContactResult(rest.P, rest.residual, k + rest.iterations, rest.status)
+        start = (P, defect, residual, P, residual, jnp.zeros((), jnp.int32))
+        _, _, _, P, residual, k = jax.lax.while_loop(running, newton, start)
+        fallback = eqx.tree_at(lambda s: s.tol, self.fallback, jnp.asarray(self.tol))
+        result = fallback.go_on(problem, P, residual)
+        result = eqx.tree_at(lambda x: x.iterations, result, result.iterations + k)
         if not (self.enumerate_modes and problem.laws.directions == 1 and problem.laws.elements == 0):
             return result
         doubtful = is_doubtful(problem) | (result.status != Status.OK)
         return jax.lax.cond(doubtful, lambda x: consistent_modes(problem, x), lambda x: x, result)
+
+
+def jacobian(problem: ContactProblem, P: Array) -> Array:
+    """Generalised Jacobian of the projective equations, column by column."""
+    identity = jnp.asarray(np.eye(P.size))
+    x = P - problem.velocity(P) / problem.diagonal
+    dx = identity - problem.G / problem.diagonal[:, None]
+
+    def column(dx: Array, dP: Array) -> Array:
+        return dP - jax.jvp(problem.project, (x, P), (dx, dP))[1]
+
+    return jax.vmap(column, in_axes=1, out_axes=1)(dx, identity)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 _UNROLL_UP_TO = 10
@@ -19,16 +20,14 @@ def solve_small(A: Float[Array, "m m"], B: Float[Array, "m k"]) -> Float[Array, 
     if m > _UNROLL_UP_TO:
         return jnp.linalg.solve(A, B)
     table = jnp.concatenate([A, B], axis=1)
-    size = jnp.abs(jnp.diagonal(A))
-    index = jnp.arange(m)[:, None]
     for k in reversed(range(m)):
         pivot = table[k, k]
-        regular = jnp.abs(pivot) > _REDUNDANT * size[k]
-        row = jnp.where(regular, table[k] / jnp.where(regular, pivot, 1.0), 0.0)
-        table = jnp.where(index == k, row, table - table[:, k : k + 1] * row)
+        regular = jnp.abs(pivot) > _REDUNDANT * jnp.abs(A[k, k])
+        row = table[k] * jnp.where(regular, 1.0 / jnp.where(regular, pivot, 1.0), 0.0)
+        table = jnp.where(np.arange(m)[:, None] == k, row, table - table[:, k : k + 1] * row)
     return table[:, m:]
 
 
 def inverse_small(A: Float[Array, "m m"]) -> Float[Array, "m m"]:
     """A^{-1} of a positive definite matrix."""
-    return solve_small(A, jnp.eye(A.shape[0]))
+    return solve_small(A, jnp.asarray(np.eye(A.shape[0])))
