@@ -2,6 +2,7 @@
 
 from carom.methods.explicit_rk import ExplicitRK as ExplicitRK
 from carom.methods.extrapolated import Extrapolated as Extrapolated
+from carom.methods.extrapolated import extrapolate as extrapolate
 from carom.methods.irk import IRK as IRK
 from carom.methods.moreau import MoreauMidpoint as MoreauMidpoint
 from carom.methods.tailored_irk import AdditiveTailoredIRK as AdditiveTailoredIRK

@@ -11,6 +11,7 @@ step contains a switching point: the result is that of a single base step, and t
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -18,13 +19,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float
 
 from carom.methods.base import AbstractMethod
 from carom.state import State, Status, Step
 from carom.systems.system import System
 
 _SAME = 1e-9  # relative size of steps that count as equal
+
+
+def _float_or_none(value: Any) -> Any:
+    return None if value is None else jnp.asarray(value, float)
 
 
 class Rows(eqx.Module):
@@ -48,12 +53,13 @@ class Extrapolated(AbstractMethod):
 
     Args:
         base: the scheme of the substeps.
-        max_order: most rows of the tableau; also the order of a fixed-order run.
+        max_order: most rows of the tableau.
         atol: absolute tolerance of `||T_ii - T_{i-1,i-1}||` (largest entry of q and v).
         rtol: relative tolerance.
         substeps: "odd" for 1, 3, 5, ...; "all" for 1, 2, 3, ..., which makes resting contacts rattle (sec. 8.1).
         restitution: "newton", or "fading" for `eps^(h / h_min)` (sec. 8.2, last paragraph; needs a smallest step).
-        fixed_order: always go to `max_order` (or as far as the smallest step allows) and judge no error.
+        fixed_order: always use this many rows (or as many as the smallest step allows) and judge no error; the studies
+            of orders in one batch give one value per run.
         h_min: smallest substep; `Switching` sets it.
 
     Example:
@@ -66,7 +72,7 @@ class Extrapolated(AbstractMethod):
     rtol: float = 1e-8
     substeps: str = eqx.field(default="odd", static=True)
     restitution: str = eqx.field(default="newton", static=True)
-    fixed_order: bool = eqx.field(default=False, static=True)
+    fixed_order: Array | float | None = eqx.field(default=None, converter=_float_or_none)
     h_min: float | Array = 0.0
 
     def __check_init__(self):
@@ -91,7 +97,7 @@ class Extrapolated(AbstractMethod):
     @property
     def gives(self) -> frozenset[str]:  # pyright: ignore
         """Modes, and an error estimate unless the order is fixed."""
-        return self.base.gives | (frozenset() if self.fixed_order else frozenset({"error estimate"}))
+        return self.base.gives | (frozenset({"error estimate"}) if self.fixed_order is None else frozenset())
 
     @property
     def order(self) -> int:
@@ -173,7 +179,7 @@ class MainStep:
         method = self.method
         n = jnp.asarray(method.counts)[jnp.minimum(rows.i, method.max_order - 1)]
         possible = (rows.i < method.max_order) & (self.h >= n * method.h_min * (1 - _SAME)) & self.is_smooth(rows.last)
-        wanted = True if method.fixed_order else rows.error > 1.0
+        wanted = rows.error > 1.0 if method.fixed_order is None else rows.i < method.fixed_order
         return (rows.i == 0) | (possible & wanted)
 
     def add_row(self, rows: Rows) -> Rows:
@@ -201,7 +207,7 @@ class MainStep:
         first, last, smooth = rows.first, rows.last, self.is_smooth(rows.last)
         single, unravel = ravel_pytree(unknowns(first))
         best = unravel(jnp.where(smooth, rows.T[-1], single))
-        judged = not self.method.fixed_order and self.method.max_order > 1
+        judged = self.method.fixed_order is None and self.method.max_order > 1
         info = eqx.tree_at(
             lambda i: (i.status, i.residual, i.iterations, i.evaluations, i.mode, i.event),
             first.info,
@@ -251,3 +257,18 @@ def neville(T: Float[Array, "max_order unknowns"], y: Array, divisor: Array) -> 
     for j in range(T.shape[0] - 1):
         row.append(row[j] + (row[j] - T[j]) / divisor[j])
     return jnp.stack(row)
+
+
+def extrapolate(values: ArrayLike, counts: Sequence[int]) -> np.ndarray:
+    """The diagonal T_11, T_22, ... of the tableau (43) from first-column values T_{i,1} with n_i substeps.
+
+    Example:
+        >>> carom.methods.extrapolate([0.0, 3 / 8, 21 / 32], [1, 2, 4])  # Studer2008 (44): 0, 3/4, 1
+    """
+    column, table = np.asarray(values, float), divisors(np.asarray(counts))
+    T = jnp.zeros((len(column), 1))
+    result = []
+    for y, divisor in zip(column, table):
+        T = neville(T, jnp.atleast_1d(y), jnp.asarray(divisor))
+        result.append(float(T[-1, 0]))
+    return np.array(result)
