@@ -6,7 +6,7 @@ r"""Moreau's midpoint rule [Studer2008 sec. 3].
     q_E = q_B + h (u_B + u_E) / 2                                                      (21)
 
 The inclusion is solved as `-(G P + c) in N(P)`, `c = (1 + eps) gamma_B + W M^{-1} f h` (18); `zeta_M` of (18) is already
-part of gamma_B. Bilateral constraints are rows with the whole line as their set; q_E is then moved onto them.
+part of gamma_B. Bilateral constraints are rows with the whole line as their set; q_E and u_E are then moved onto them.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class MoreauMidpoint(AbstractMethod):
         u_E = u + du + M_inv_W @ result.P  # (15)
         q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))  # (21)
         if system.constraints is not None:
-            q_E = onto_constraints(system, t + h, q_E, rows.W[-rows.laws.bilateral :], M_inv_W[:, -rows.laws.bilateral :])
+            q_E, u_E = onto_constraints(system, t + h, q_E, u_E, rows.W[-rows.laws.bilateral :], M_inv_W[:, -rows.laws.bilateral :])
         mode = problem.modes(result.P)
         info = _report(rows, problem, result, memory.mode, mode, h)
         return Step(state.moved(t + h, q_E, u_E), MoreauMemory(result.P, mode, memory.M_inv), info)
@@ -130,11 +130,16 @@ def _over_mass(system: System, t: Array, q: Array, M_inv: Array | None, rows: Ar
     return solve_small(M, rows.T) if M.ndim == 2 else (rows / M).T
 
 
-def onto_constraints(system: System, t: Array, q: Array, W: Array, M_inv_W: Array) -> Array:
-    """q moved along M^{-1} W^T until g(t, q) = 0: no drift, whatever the number of steps."""
-    inverse = inverse_small(W @ M_inv_W)
+def onto_constraints(system: System, t: Array, q: Array, u: Array, W: Array, M_inv_W: Array) -> tuple[Array, Array]:
+    """q and u moved along M^{-1} W^T until g(t, q) = 0 and dg/dt = 0: no drift, whatever the number of steps."""
+    inverse = M_inv_W @ inverse_small(W @ M_inv_W)
 
-    def correct(_, x: Array) -> Array:
-        return x - system.rate(t, x, M_inv_W @ (inverse @ system.constraint(t, x))) + system.rate(t, x, jnp.zeros(W.shape[1]))
+    def gamma(x: Array, v: Array) -> Array:
+        return jax.jvp(system.constraint, (t, x), (jnp.ones_like(t), system.rate(t, x, v)))[1]
 
-    return jax.lax.fori_loop(0, _PROJECTIONS, correct, q)
+    def correct(_, pair: tuple[Array, Array]) -> tuple[Array, Array]:
+        x, v = pair
+        x = x - system.rate(t, x, inverse @ system.constraint(t, x)) + system.rate(t, x, jnp.zeros_like(v))
+        return x, v - inverse @ gamma(x, v)
+
+    return jax.lax.fori_loop(0, _PROJECTIONS, correct, (q, u))

@@ -65,7 +65,8 @@ class Switching(AbstractStepping):
     Args:
         h_min: step size with which switching points are passed; it sets the floor of the global error.
         h_max: largest step size.
-        inaccurate: "retry" halves a step whose error estimate exceeds the tolerance, "accept" takes it (sec. 9.3).
+        inaccurate: "retry" halves a step whose error estimate exceeds the tolerance, "accept" takes it (sec. 9.3). With
+            "retry" a tolerance that even 3 h_min cannot reach keeps the run at h_min: raise it, or lower h_min.
 
     Example:
         >>> stepping = carom.Switching(h_min=1e-5, h_max=0.05)
