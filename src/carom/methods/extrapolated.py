@@ -82,6 +82,11 @@ class Extrapolated(AbstractMethod):
         if self.max_order < 1:
             msg = f"Extrapolated: max_order must be at least 1, got {self.max_order}"
             raise ValueError(msg)
+        p = self.fixed_order
+        if isinstance(p, jax.Array) and eqx.is_array(p) and not isinstance(p, jax.core.Tracer) and p.ndim == 0:
+            if not 1 <= float(p) <= self.max_order:
+                msg = f"Extrapolated: fixed_order must lie between 1 and max_order = {self.max_order}, got {float(p):g}"
+                raise ValueError(msg)
         if self.substeps not in ("odd", "all"):
             msg = f"Extrapolated: substeps must be 'odd' or 'all', got '{self.substeps}'"
             raise ValueError(msg)

@@ -8,6 +8,8 @@ Letters: P impulses, W rows of the directions, G = W M^{-1} W^T (Delassus), r st
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
@@ -46,6 +48,13 @@ class Laws(eqx.Module):
         tangential = x[n : n + t].reshape(self.contacts, self.directions)
         elements = x[n + t : n + t + e].reshape(self.elements, self.element_directions)
         return x[:n], tangential, elements, x[n + t + e :]
+
+    def shared(self, x: Array, reduce: Callable[..., Array]) -> Array:
+        """Rows where both directions of a law that acts in a plane have one value, `reduce` of the two."""
+        normal, tangential, elements, bilateral = self.split(x)
+        groups = [g for g in (tangential, elements) if g.size]
+        both = [jnp.broadcast_to(reduce(g, axis=1, keepdims=True), g.shape).ravel() for g in groups]
+        return jnp.concatenate([normal, *both, bilateral])
 
     @property
     def law_of_row(self) -> tuple[int, ...]:
@@ -130,9 +139,7 @@ def contact_problem(W: Array, M_inv_W: Array, laws: Laws, **data: Array) -> Cont
     projection then stays below the inverse of the block's largest eigenvalue.
     """
     G = W @ M_inv_W
-    normal, tangential, elements, bilateral = laws.split(jnp.sum(W * M_inv_W.T, axis=1))
-    planes = [jnp.broadcast_to(x.sum(axis=1, keepdims=True), x.shape).ravel() for x in (tangential, elements) if x.size]
-    diagonal = jnp.concatenate([normal, *planes, bilateral])
+    diagonal = laws.shared(jnp.sum(W * M_inv_W.T, axis=1), jnp.sum)
     return ContactProblem(G, jnp.where(diagonal > 0, diagonal, 1.0), laws=laws, **data)
 
 

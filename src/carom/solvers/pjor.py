@@ -33,7 +33,7 @@ class PJOR(eqx.Module):
     def __call__(self, problem: ContactProblem, P: Array) -> ContactResult:
         """Solve from the guess P."""
         taken = problem.taking_part
-        coupling = jnp.sum(jnp.abs(problem.G) * taken, axis=1)
+        coupling = problem.laws.shared(jnp.sum(jnp.abs(problem.G) * taken, axis=1), jnp.max)
         r = jnp.where(taken, 1.0 / jnp.maximum(coupling, 1e-290), 0.0)
 
         def sweep(P: Array) -> Array:
