@@ -178,7 +178,7 @@ def fingerprint(system: System, method: AbstractMethod, stepping: AbstractSteppi
             digest.update(b"" if code is None else code.co_code + repr(code.co_consts).split(" at 0x")[0].encode())
         else:
             digest.update(np.asarray(leaf).tobytes())
-    digest.update(json.dumps([describe(method), type(stepping).__name__]).encode())
+    digest.update(json.dumps([describe(method), type(stepping).__name__], sort_keys=True).encode())
     return digest.hexdigest()
 
 
