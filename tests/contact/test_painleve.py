@@ -98,6 +98,6 @@ def test_enumeration_finds_the_mode_that_newton_finds():
         limits=rows.limits,
     )
     found = carom.SemismoothNewton(enumerate_modes=False)(problem, jnp.zeros(4))
-    tried = consistent_modes(problem, found)
+    tried = consistent_modes(problem, found, jnp.asarray(True))
     assert int(tried.status) == 0
     np.testing.assert_allclose(tried.P, found.P, atol=1e-12)

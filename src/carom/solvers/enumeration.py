@@ -22,27 +22,31 @@ def is_doubtful(problem: ContactProblem) -> Array:
     return jnp.any(problem.active & (normal <= problem.friction * cross))
 
 
-def consistent_modes(problem: ContactProblem, found: ContactResult) -> ContactResult:
-    """The only consistent mode; a bad status if there is none or more than one, or if too many contacts are closed."""
+def consistent_modes(problem: ContactProblem, found: ContactResult, doubtful: Array) -> ContactResult:
+    """If `doubtful` and few contacts are closed: the only consistent mode, or a bad status for none or several."""
     n = problem.laws.contacts
     few = min(n, MOST_CONTACTS)
     chosen = jnp.argsort(~problem.active)[:few]
     digits = 4 ** jnp.arange(few)
 
-    def try_mode(code: Array, loop: tuple[Array, Array]) -> tuple[Array, Array]:
-        P, count = loop
+    def try_mode(loop: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        code, P, count = loop
         trial, consistent = solve_mode(problem, jnp.zeros(n, int).at[chosen].set((code // digits) % 4))
         # modes that give the same motion (redundant contacts, the border between two modes) count as one
         jump, first = problem.G @ trial, problem.G @ P
         same = (count > 0) & (jnp.max(jnp.abs(jump - first)) <= _SLACK * (jnp.max(jnp.abs(first)) + 1e-290))
         consistent = consistent & ~same
-        return jnp.where(consistent & (count == 0), trial, P), count + consistent
+        return code + 1, jnp.where(consistent & (count == 0), trial, P), count + consistent
 
-    P, count = jax.lax.fori_loop(0, 4**few, try_mode, (found.P, jnp.zeros((), jnp.int32)))
-    status = jnp.where(count == 0, Status.NO_CONSISTENT_MODE, jnp.where(count > 1, Status.SEVERAL_CONSISTENT_MODES, Status.OK)).astype(jnp.int32)
-    tried = ContactResult(P, problem.residual(P, problem.equation(P)), found.iterations + 4**few, status)
-    small = jnp.sum(problem.active) <= MOST_CONTACTS
-    return jax.tree.map(lambda a, b: jnp.where(small, a, b), tried, found)
+    tries = doubtful & (jnp.sum(problem.active) <= MOST_CONTACTS)
+    last = jnp.where(tries, 4**few, 0)  # no tries in the lanes of a batch that need none
+    start = (jnp.zeros((), last.dtype), found.P, jnp.zeros((), jnp.int32))
+    code, P, count = jax.lax.while_loop(lambda loop: loop[0] < last, try_mode, start)
+    status = jnp.where(count == 0, Status.NO_CONSISTENT_MODE, jnp.where(count > 1, Status.SEVERAL_CONSISTENT_MODES, Status.OK))
+    tried = ContactResult(
+        P, problem.residual(P, problem.equation(P)), found.iterations + code.astype(jnp.int32), status.astype(jnp.int32)
+    )
+    return jax.tree.map(lambda a, b: jnp.where(tries, a, b), tried, found)
 
 
 def solve_mode(problem: ContactProblem, mode: Array) -> tuple[Array, Array]:

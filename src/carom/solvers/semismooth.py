@@ -58,13 +58,19 @@ class SemismoothNewton(eqx.Module):
 
         start = (P, defect, residual, P, residual, jnp.zeros((), jnp.int32))
         _, _, _, P, residual, k = jax.lax.while_loop(running, newton, start)
-        fallback = eqx.tree_at(lambda s: s.tol, self.fallback, jnp.asarray(self.tol))
-        result = fallback.go_on(problem, P, residual)
-        result = eqx.tree_at(lambda x: x.iterations, result, result.iterations + k)
-        if not (self.enumerate_modes and problem.laws.directions == 1 and problem.laws.elements == 0):
-            return result
-        doubtful = is_doubtful(problem) | (result.status != Status.OK)
-        return jax.lax.cond(doubtful, lambda x: consistent_modes(problem, x), lambda x: x, result)
+        trouble = ~(residual <= self.tol)
+        found = ContactResult(P, residual, k, jnp.zeros((), jnp.int32))
+        enumerable = self.enumerate_modes and problem.laws.directions == 1 and problem.laws.elements == 0
+        doubtful = is_doubtful(problem) if enumerable else jnp.asarray(False)
+
+        def rescue(found: ContactResult) -> ContactResult:
+            fallback = eqx.tree_at(lambda s: s.tol, self.fallback, jnp.asarray(self.tol))
+            result = fallback.go_on(problem, found.P, found.residual)
+            result = eqx.tree_at(lambda x: x.iterations, result, found.iterations + result.iterations)
+            failed = result.status != Status.OK
+            return consistent_modes(problem, result, doubtful | failed) if enumerable else result
+
+        return jax.lax.cond(trouble | doubtful, rescue, lambda x: x, found)
 
 
 def jacobian(problem: ContactProblem, P: Array) -> Array:
