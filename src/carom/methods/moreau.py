@@ -23,7 +23,7 @@ from carom.methods.contact_rows import ContactRows, contact_rows, events, laws_o
 from carom.solvers.contact_problem import ContactProblem, contact_problem
 from carom.solvers.semismooth import SemismoothNewton
 from carom.solvers.small import inverse_small, solve_small
-from carom.state import Info, State, Status, Step
+from carom.state import Info, State, Step
 from carom.systems.arguments import UserFunction
 from carom.systems.system import System
 
@@ -79,11 +79,12 @@ class MoreauMidpoint(AbstractMethod):
         rows = contact_rows(system, t_M, q_M, u)
         weights = _over_mass(system, t_M, q_M, memory.M_inv, jnp.vstack([system.force(t_M, q_M, u), rows.W]))
         du, M_inv_W = h * weights[:, 0], weights[:, 1:]
+        not_finite = 0.0 * jnp.concatenate([rows.gap, jnp.zeros(rows.laws.rows - rows.laws.contacts)])  # NaN where a gap is
         problem = contact_problem(
             rows.W,
             M_inv_W,
             rows.laws,
-            c=(1.0 + rows.restitution) * rows.gamma + rows.W @ du,  # (18)
+            c=(1.0 + rows.restitution) * rows.gamma + rows.W @ du + not_finite,  # (18)
             active=rows.gap <= 0,
             friction=rows.friction,
             limits=h * rows.limits,
@@ -91,7 +92,7 @@ class MoreauMidpoint(AbstractMethod):
         if rows.laws.rows == 0:
             u_E = u + du
             q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))
-            return Step(state.moved(t + h, q_E, u_E), memory, Info())
+            return Step(state.moved(t + h, q_E, u_E), memory, Info(mode=memory.mode, event=jnp.zeros(0, jnp.int32)))
         result = self.solver(problem, memory.P)
         u_E = u + du + M_inv_W @ result.P  # (15)
         q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))  # (21)
@@ -109,9 +110,8 @@ def _report(rows: ContactRows, problem: ContactProblem, result: Any, before: Arr
     gamma_E = problem.velocity(P) - rows.restitution * rows.gamma  # (30), sign corrected
     work = 0.5 * P * (rows.gamma + gamma_E)
     by_law = [part.reshape(part.shape[0], -1).sum(axis=1) for part in laws.split(work)[:3] if part.size]
-    finite = jnp.all(jnp.isfinite(rows.gap)) & jnp.all(jnp.isfinite(P))
     return Info(
-        status=jnp.where(finite, result.status, Status.NOT_FINITE),
+        status=result.status,
         residual=result.residual,
         iterations=result.iterations,
         impulse=P[: P.size - bilateral],

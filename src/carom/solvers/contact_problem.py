@@ -80,7 +80,7 @@ class ContactProblem(eqx.Module):
 
     def velocity(self, P: Array) -> Float[Array, " m"]:
         """G P + c = gamma_E + eps gamma_B [Studer2008 (30), sign corrected]."""
-        return self.G @ P + self.c
+        return jnp.sum(self.G * P, axis=1) + self.c
 
     def radius(self, P: Array) -> Float[Array, " contacts"]:
         """Radius mu P_N of the friction sets."""

@@ -56,5 +56,5 @@ def relax(problem: ContactProblem, sweep: Callable[[Array], Array], P: Array, re
         return P, problem.residual(P, problem.equation(P)), k + 1
 
     P, residual, k = jax.lax.while_loop(running, body, (P, residual, jnp.zeros((), jnp.int32)))
-    status = jnp.where(residual <= settings.tol, Status.OK, Status.CONTACT_NOT_SOLVED).astype(jnp.int32)
-    return ContactResult(P, residual, k, status)
+    failure = jnp.where(jnp.isfinite(residual), Status.CONTACT_NOT_SOLVED, Status.NOT_FINITE)
+    return ContactResult(P, residual, k, jnp.where(residual <= settings.tol, Status.OK, failure).astype(jnp.int32))

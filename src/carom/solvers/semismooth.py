@@ -19,7 +19,7 @@ class SemismoothNewton(eqx.Module):
     """Newton on `P - prox(P - r (G P + c)) = 0`, differentiated row by row: finite, and exact to rounding.
 
     With intervals the equation is piecewise linear: once the modes are right, one iteration solves it. If Newton has
-    not converged after `max_iter` iterations, `fallback` goes on from the best iterate. Where Coulomb friction can make
+    not converged after `max_iter` iterations, `fallback` goes on from there. Where Coulomb friction can make
     the problem ambiguous or unsolvable (Painleve) and at most four contacts are closed, all modes are tried, and none or
     more than one consistent mode is an error.
 
@@ -45,19 +45,16 @@ class SemismoothNewton(eqx.Module):
         residual = problem.residual(P, defect)
 
         def running(loop):
-            _, _, residual, _, _, k = loop
+            _, _, residual, k = loop
             return (residual > self.tol) & (k < self.max_iter)
 
         def newton(loop):
-            P, defect, _, best, least, k = loop
+            P, defect, _, k = loop
             P = P - solve_small(jacobian(problem, P), defect[:, None])[:, 0]
             defect = problem.equation(P)
-            residual = problem.residual(P, defect)
-            better = residual < least
-            return P, defect, residual, jnp.where(better, P, best), jnp.where(better, residual, least), k + 1
+            return P, defect, problem.residual(P, defect), k + 1
 
-        start = (P, defect, residual, P, residual, jnp.zeros((), jnp.int32))
-        _, _, _, P, residual, k = jax.lax.while_loop(running, newton, start)
+        P, _, residual, k = jax.lax.while_loop(running, newton, (P, defect, residual, jnp.zeros((), jnp.int32)))
         trouble = ~(residual <= self.tol)
         found = ContactResult(P, residual, k, jnp.zeros((), jnp.int32))
         enumerable = self.enumerate_modes and problem.laws.directions == 1 and problem.laws.elements == 0
@@ -67,7 +64,7 @@ class SemismoothNewton(eqx.Module):
             fallback = eqx.tree_at(lambda s: s.tol, self.fallback, jnp.asarray(self.tol))
             result = fallback.go_on(problem, found.P, found.residual)
             result = eqx.tree_at(lambda x: x.iterations, result, found.iterations + result.iterations)
-            failed = result.status != Status.OK
+            failed = result.status == Status.CONTACT_NOT_SOLVED
             return consistent_modes(problem, result, doubtful | failed) if enumerable else result
 
         return jax.lax.cond(trouble | doubtful, rescue, lambda x: x, found)
