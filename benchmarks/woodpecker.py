@@ -56,7 +56,9 @@ def siconos() -> dict | None:
     arguments = [python, str(HERE / "woodpecker_siconos.py"), str(STEPS), str(H), str(TOL)]
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     core = min(os.sched_getaffinity(0))
-    run = subprocess.run(["taskset", "-c", str(core), *arguments], capture_output=True, text=True, env=environment, check=False)
+    run = subprocess.run(
+        ["taskset", "-c", str(core), *arguments], capture_output=True, text=True, env=environment, check=False
+    )
     return json.loads(run.stdout.splitlines()[-1]) if run.returncode == 0 else None
 
 

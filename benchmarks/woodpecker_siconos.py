@@ -1,3 +1,4 @@
+# ruff: noqa: N816
 """The woodpecker toy in Siconos (its own interpreter): microseconds per step of MoreauJean with theta = 1/2."""
 
 import json

@@ -30,7 +30,7 @@ def test_negative_friction():
 
 def test_negative_limit_of_a_friction_element():
     with pytest.raises(ValueError, match="limit must be zero or positive"):
-        carom.FrictionElements(lambda q, v: v, limit=-1.0)
+        carom.FrictionElements(lambda _q, v: v, limit=-1.0)
 
 
 @pytest.mark.parametrize("sizes", [(1e-2, 1e-3), (0.0, 1e-3), (1e-3, np.inf)])
@@ -69,7 +69,11 @@ def test_slip_directions_of_another_number_of_contacts():
     contacts = carom.Contacts(lambda q: q[:2], slip=lambda q: q[:1], friction=0.1)
     with pytest.raises(ValueError, match="2 contacts, but the slip directions are those of 1"):
         carom.simulate(
-            carom.System(1.0, contacts=contacts), carom.State(np.ones(2), np.zeros(2)), carom.MoreauMidpoint(), t1=1.0, h=0.1
+            carom.System(1.0, contacts=contacts),
+            carom.State(np.ones(2), np.zeros(2)),
+            carom.MoreauMidpoint(),
+            t1=1.0,
+            h=0.1,
         )
 
 

@@ -44,7 +44,9 @@ def test_pendulum_on_a_cart_hits_a_wall_as_with_a_runge_kutta_method_stopped_at_
     free = carom.System(mass, energy, {"dissipative": damping})
     state, hits = start, []
     while state.t < t1:
-        piece = carom.simulate(free, state, carom.ExplicitRK(carom.explicit(4)), t1=t1, h=1e-3, stop=lambda t, q, v: wall(q))
+        piece = carom.simulate(
+            free, state, carom.ExplicitRK(carom.explicit(4)), t1=t1, h=1e-3, stop=lambda _t, q, _v: wall(q)
+        )
         state = piece.state
         if state.t < t1:
             hits.append(float(state.t))

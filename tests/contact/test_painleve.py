@@ -7,7 +7,6 @@ import pytest
 import carom
 from carom.state import Status
 
-
 pytestmark = pytest.mark.filterwarnings("ignore:contact 0 starts with penetration")
 
 
@@ -58,7 +57,7 @@ def test_jammed_wedge_has_no_consistent_mode():
     """A bead on a rail meets a wall obliquely; the wall drags it in harder than it pushes it out."""
     system = carom.System(
         1.0,
-        contacts=carom.Contacts(lambda q: q, slip_velocity=lambda q, v: 2 * v + 30.0, friction=1.0),
+        contacts=carom.Contacts(lambda q: q, slip_velocity=lambda _q, v: 2 * v + 30.0, friction=1.0),
     )
     state = carom.State([0.055], [-1.0])
     with pytest.raises(carom.SimulationError, match="no mode.*t = 0.05") as error:

@@ -85,9 +85,7 @@ def test_super_ball_with_tangential_restitution_comes_back():
 def test_several_contacts_close_in_one_step():
     """Three balls of different height thrown so that all hit the floor at t = 0.1: each bounces as if alone."""
     v = np.array([-1.0, -2.0, -3.0])
-    system = carom.System(
-        [1.0, 2.0, 3.0], contacts=carom.Contacts(lambda q: q, restitution=jnp.array([0.9, 0.5, 0.1]))
-    )
+    system = carom.System([1.0, 2.0, 3.0], contacts=carom.Contacts(lambda q: q, restitution=jnp.array([0.9, 0.5, 0.1])))
     sol = carom.simulate(system, carom.State(-0.1 * v, v), carom.MoreauMidpoint(), t1=0.2, h=0.03)
     assert sorted(sol.events.contact[sol.events.kind == "closes"]) == [0, 1, 2]
     assert len(set(sol.events.time[sol.events.kind == "closes"])) == 1

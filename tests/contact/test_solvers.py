@@ -106,8 +106,8 @@ def test_one_sided_friction_element_is_a_one_way_clutch():
     for torque, speed in ((-2.0, 0.0), (2.0, 2.0)):
         system = carom.System(
             1.0,
-            forces={"exciting": lambda t, q, v, p: p * jnp.ones(1)},
-            friction=carom.FrictionElements(lambda q, v: v, limit=[[0.0, np.inf]]),
+            forces={"exciting": lambda _t, _q, _v, p: p * jnp.ones(1)},
+            friction=carom.FrictionElements(lambda _q, v: v, limit=[[0.0, np.inf]]),
             params=torque,
         )
         sol = carom.simulate(system, carom.State([0.0], [0.0]), carom.MoreauMidpoint(), t1=1.0, h=0.1)
@@ -121,8 +121,8 @@ def test_prestressed_spring_holds_until_its_limits():
     for force in (-2.0, 4.0, 2.0):
         system = carom.System(
             1.0,
-            forces={"exciting": lambda t, q, v, p: p * jnp.ones(1)},
-            friction=carom.FrictionElements(lambda q, v: v, limit=[[-3.0, 1.0]]),
+            forces={"exciting": lambda _t, _q, _v, p: p * jnp.ones(1)},
+            friction=carom.FrictionElements(lambda _q, v: v, limit=[[-3.0, 1.0]]),
             params=force,
         )
         sol = carom.simulate(system, carom.State([0.0], [0.0]), carom.MoreauMidpoint(), t1=1.0, h=0.1)

@@ -45,7 +45,7 @@ class ContactRows(eqx.Module):
 
 
 def relative_velocities(system: System, t: Array, q: Array, v: Array) -> list[Array]:
-    """gamma of each group: (contacts,), (contacts, directions), (elements, directions), (constraints,)."""
+    """Relative velocities of each group: (contacts,), (contacts, directions), (elements, directions), (constraints,)."""
     p, contacts, rate = system.params, system.contacts, system.rate(t, q, v)
     none = jnp.zeros((0, 0))
     normal = contacts.gap_rates(p, t, q, rate) if contacts else jnp.zeros(0)

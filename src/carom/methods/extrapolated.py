@@ -10,8 +10,8 @@ step contains a switching point: the result is that of a single base step, and t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import equinox as eqx
@@ -83,10 +83,10 @@ class Extrapolated(AbstractMethod):
             msg = f"Extrapolated: max_order must be at least 1, got {self.max_order}"
             raise ValueError(msg)
         p = self.fixed_order
-        if isinstance(p, jax.Array) and eqx.is_array(p) and not isinstance(p, jax.core.Tracer) and p.ndim == 0:
-            if not 1 <= float(p) <= self.max_order:
-                msg = f"Extrapolated: fixed_order must lie between 1 and max_order = {self.max_order}, got {float(p):g}"
-                raise ValueError(msg)
+        known = isinstance(p, jax.Array) and not isinstance(p, jax.core.Tracer) and p.ndim == 0
+        if known and not 1 <= float(p) <= self.max_order:
+            msg = f"Extrapolated: fixed_order must lie between 1 and max_order = {self.max_order}, got {float(p):g}"
+            raise ValueError(msg)
         if self.substeps not in ("odd", "all"):
             msg = f"Extrapolated: substeps must be 'odd' or 'all', got '{self.substeps}'"
             raise ValueError(msg)
@@ -164,7 +164,7 @@ class MainStep:
         return jnp.all(step.info.mode == self.memory.mode) & (step.info.status == Status.OK)
 
     def substeps(self, n: Array) -> tuple[Step, Array, Array, Array]:
-        """n substeps, or fewer if a mode changes; impulses and work summed, iterations counted, worst residual."""
+        """Take n substeps, or fewer if a mode changes; impulses and work summed, iterations counted, worst residual."""
 
         def running(loop) -> Array:
             step, j, _, _ = loop
@@ -173,7 +173,12 @@ class MainStep:
         def body(loop):
             step, j, iterations, residual = loop
             new = self.base(self.system, step.state, step.memory, self.h / n)
-            return summed(step, new, n), j + 1, iterations + new.info.iterations, jnp.maximum(residual, new.info.residual)
+            return (
+                summed(step, new, n),
+                j + 1,
+                iterations + new.info.iterations,
+                jnp.maximum(residual, new.info.residual),
+            )
 
         start = eqx.tree_at(lambda s: (s.state, s.memory), self.blank, (self.state, self.memory))
         zero = jnp.zeros((), jnp.int32)
@@ -247,7 +252,7 @@ def summed(total: Step, new: Step, n: Array) -> Step:
 
 
 def divisors(counts: np.ndarray) -> np.ndarray:
-    """n_i / n_{i-j} - 1 of (42), row i, column j; infinite beyond the diagonal, so that T_ii is carried to the right."""
+    """Divisors n_i / n_{i-j} - 1 of (42); infinite beyond the diagonal, so that T_ii is carried to the right."""
     m = len(counts)
     table = np.full((m, max(m - 1, 1)), np.inf)
     for i in range(m):

@@ -2,11 +2,12 @@ r"""Moreau's midpoint rule [Studer2008 sec. 3].
 
     q_M = q_B + h/2 u_B,   t_M = t_B + h/2
     M_M (u_E - u_B) = h f(t_M, q_M, u_B) + W_M^T P                                     (15)
-    -(gamma_E + eps gamma_B) in N(P)   for contacts with g(t_M, q_M) <= 0 and all other laws   (17)
+    -(gamma_E + eps gamma_B) in N(P)   for g(t_M, q_M) <= 0 and all other laws         (17)
     q_E = q_B + h (u_B + u_E) / 2                                                      (21)
 
-The inclusion is solved as `-(G P + c) in N(P)`, `c = (1 + eps) gamma_B + W M^{-1} f h` (18); `zeta_M` of (18) is already
-part of gamma_B. Bilateral constraints are rows with the whole line as their set; q_E and u_E are then moved onto them.
+The inclusion is solved as `-(G P + c) in N(P)`, `c = (1 + eps) gamma_B + W M^{-1} f h` (18); `zeta_M` of (18) is
+already part of gamma_B. Bilateral constraints are rows with the whole line as their set; q_E and u_E are then moved
+onto them.
 """
 
 from __future__ import annotations
@@ -79,7 +80,9 @@ class MoreauMidpoint(AbstractMethod):
         rows = contact_rows(system, t_M, q_M, u)
         weights = _over_mass(system, t_M, q_M, memory.M_inv, jnp.vstack([system.force(t_M, q_M, u), rows.W]))
         du, M_inv_W = h * weights[:, 0], weights[:, 1:]
-        not_finite = 0.0 * jnp.concatenate([rows.gap, jnp.zeros(rows.laws.rows - rows.laws.contacts)])  # NaN where a gap is
+        not_finite = 0.0 * jnp.concatenate(
+            [rows.gap, jnp.zeros(rows.laws.rows - rows.laws.contacts)]
+        )  # NaN where a gap is
         problem = contact_problem(
             rows.W,
             M_inv_W,
@@ -97,7 +100,9 @@ class MoreauMidpoint(AbstractMethod):
         u_E = u + du + M_inv_W @ result.P  # (15)
         q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))  # (21)
         if system.constraints is not None:
-            q_E, u_E = onto_constraints(system, t + h, q_E, u_E, rows.W[-rows.laws.bilateral :], M_inv_W[:, -rows.laws.bilateral :])
+            q_E, u_E = onto_constraints(
+                system, t + h, q_E, u_E, rows.W[-rows.laws.bilateral :], M_inv_W[:, -rows.laws.bilateral :]
+            )
         mode = problem.modes(result.P)
         info = _report(rows, problem, result, memory.mode, mode, h)
         return Step(state.moved(t + h, q_E, u_E), MoreauMemory(result.P, mode, memory.M_inv), info)
@@ -131,7 +136,7 @@ def _over_mass(system: System, t: Array, q: Array, M_inv: Array | None, rows: Ar
 
 
 def onto_constraints(system: System, t: Array, q: Array, u: Array, W: Array, M_inv_W: Array) -> tuple[Array, Array]:
-    """q and u moved along M^{-1} W^T until g(t, q) = 0 and dg/dt = 0: no drift, whatever the number of steps."""
+    """Move q and u along M^{-1} W^T until g(t, q) = 0 and dg/dt = 0: no drift, whatever the number of steps."""
     inverse = M_inv_W @ inverse_small(W @ M_inv_W)
 
     def gamma(x: Array, v: Array) -> Array:

@@ -80,7 +80,7 @@ def super_ball(
     ceiling: float = 1.0,
     gravity: float = 10.0,
 ) -> tuple[System, State]:
-    """A rough elastic ball thrown between floor and ceiling; with tangential restitution 1 it comes back (Leine's data).
+    """A rough elastic ball between floor and ceiling; with tangential restitution 1 it comes back (Leine's data).
 
     Example:
         >>> ball, state = carom.models.super_ball()

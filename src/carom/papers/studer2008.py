@@ -1,7 +1,7 @@
 """Step size adjustment and extrapolation for time-stepping schemes [Studer2008]: figures, Table VII, local orders.
 
-The paper prints few numbers; most claims are statements of its text about a figure. Data it leaves out (gravity, side of
-the stop, tolerances, the toy's masses) are carom's choice, named at the models and below.
+The paper prints few numbers; most claims are statements of its text about a figure. Data it leaves out (gravity, side
+of the stop, tolerances, the toy's masses) are carom's choice, named at the models and below.
 """
 
 from __future__ import annotations
@@ -92,7 +92,9 @@ def fig9() -> tuple[list[Claim], Any]:
     resting = sol.t > 0.7
     axes[1].plot(sol.t[resting], sol.v[resting, 0])
     axes[1].set(xlabel="t", ylabel="velocity")
-    return [within("largest h after .72", 0, 3.0001e-5, sol.h[sol.t > 0.72][:-1].max(), "the smallest step is 1e-5")], figure
+    return [
+        within("largest h after .72", 0, 3.0001e-5, sol.h[sol.t > 0.72][:-1].max(), "the smallest step is 1e-5")
+    ], figure
 
 
 def fig10() -> tuple[list[Claim], Any]:
@@ -134,7 +136,12 @@ def fig11() -> tuple[list[Claim], Any]:
 
 def fig12() -> tuple[list[Claim], Any]:
     """Impact oscillator: global error against h_max for fixed orders 1-6, h_min = h_max^p."""
-    steps = {1: tuple(4e-3 * 0.6**i for i in range(8)), 2: (0.02, 0.01, 0.005), 3: (0.04, 0.02, 0.01), 4: (0.04, 0.02, 0.01)}
+    steps = {
+        1: tuple(4e-3 * 0.6**i for i in range(8)),
+        2: (0.02, 0.01, 0.005),
+        3: (0.04, 0.02, 0.01),
+        4: (0.04, 0.02, 0.01),
+    }
     steps |= {5: (0.04, 0.03, 0.02), 6: (0.04, 0.03, 0.02)}
     figure, (left, right) = _axes(1, 2)
     claims = []
@@ -170,7 +177,9 @@ def fig13() -> tuple[list[Claim], Any]:
     figure, axes = _axes(3, 2)
     axes[0].plot(sol.q[:, 2], sol.v[:, 2])
     axes[0].set(xlabel="phi_S", ylabel="dphi_S/dt")
-    for axis, values, name in zip(axes[1:], (sol.v[:, 1], sol.v[:, 2], sol.h, sol.order), ("dphi_M/dt", "dphi_S/dt", "h", "order")):
+    for axis, values, name in zip(
+        axes[1:], (sol.v[:, 1], sol.v[:, 2], sol.h, sol.order), ("dphi_M/dt", "dphi_S/dt", "h", "order")
+    ):
         axis.plot(sol.t[1:], values[1:])
         axis.set(xlabel="t", ylabel=name)
     axes[3].set_yscale("log")
@@ -199,7 +208,9 @@ def fig14() -> tuple[list[Claim], Any]:
         sols = [_fixed(woodpecker(), p, 1e-10, h, 0.06) for h in sizes]
         error = [abs(sol.q[-1, 2] - reference) for sol in sols]
         axis.loglog(sizes, error, "o-", label=f"p = {p}")
-        claims.append(within(f"slope for p = {p}", p - 0.4, p + 1.0, observed_order(sizes, error), "at t = .06, inside stick"))
+        claims.append(
+            within(f"slope for p = {p}", p - 0.4, p + 1.0, observed_order(sizes, error), "at t = .06, inside stick")
+        )
     axis.set(xlabel="h_max", ylabel="error of phi_S")
     axis.legend()
     return claims, figure
@@ -216,7 +227,10 @@ def local_orders() -> tuple[list[Claim], Any]:
         exact = simulate(oscillator, start, fine, t1=h, h=h / 4)
         error.append([abs(coarse.q[-1, 0] - exact.q[-1, 0]), abs(coarse.v[-1, 0] - exact.v[-1, 0])])
     q, u = (observed_order(sizes, e) for e in np.array(error).T)
-    return [number("order of the local error in q", 3, q, 0.05), number("order of the local error in u", 2, u, 0.05)], None
+    return [
+        number("order of the local error in q", 3, q, 0.05),
+        number("order of the local error in u", 2, u, 0.05),
+    ], None
 
 
 def _stiff_spring(q):

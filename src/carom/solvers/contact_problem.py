@@ -87,7 +87,7 @@ class ContactProblem(eqx.Module):
         return self.friction * jnp.maximum(P[: self.laws.contacts], 0.0)
 
     def project(self, x: Array, P: Array) -> Array:
-        """prox of every row [Studer2008 (20)]: the nearest point of its set, friction radii taken from P."""
+        """Project every row [Studer2008 (20)]: the nearest point of its set, friction radii taken from P."""
         normal, tangential, elements, bilateral = self.laws.split(x)
         parts = [jnp.where(self.active, jnp.maximum(normal, 0.0), 0.0)]
         if self.laws.directions:
@@ -116,8 +116,8 @@ class ContactProblem(eqx.Module):
     def modes(self, P: Array) -> Array:
         """Mode of every law, read off the prox at the solution [Studer2008 sec. 4].
 
-        0 is the constraint mode (closed, sticking), 1 the impressed mode; one-dimensional friction that slips carries the
-        sign of the slip velocity. Friction of an open contact counts as 1.
+        0 is the constraint mode (closed, sticking), 1 the impressed mode; one-dimensional friction that slips carries
+        the sign of the slip velocity. Friction of an open contact counts as 1.
         """
         x = P - self.velocity(P) / self.diagonal
         normal, tangential, elements, _ = self.laws.split(x)

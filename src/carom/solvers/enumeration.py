@@ -42,7 +42,9 @@ def consistent_modes(problem: ContactProblem, found: ContactResult, doubtful: Ar
     last = jnp.where(tries, 4**few, 0)  # no tries in the lanes of a batch that need none
     start = (jnp.zeros((), last.dtype), found.P, jnp.zeros((), jnp.int32))
     code, P, count = jax.lax.while_loop(lambda loop: loop[0] < last, try_mode, start)
-    status = jnp.where(count == 0, Status.NO_CONSISTENT_MODE, jnp.where(count > 1, Status.SEVERAL_CONSISTENT_MODES, Status.OK))
+    status = jnp.where(
+        count == 0, Status.NO_CONSISTENT_MODE, jnp.where(count > 1, Status.SEVERAL_CONSISTENT_MODES, Status.OK)
+    )
     tried = ContactResult(
         P, problem.residual(P, problem.equation(P)), found.iterations + code.astype(jnp.int32), status.astype(jnp.int32)
     )
@@ -64,7 +66,7 @@ def solve_mode(problem: ContactProblem, mode: Array) -> tuple[Array, Array]:
     P_N, P_T, w_N, w_T = P[:n], P[n : 2 * n], velocity[:n], velocity[n : 2 * n]
     impulse = _SLACK * (jnp.max(jnp.abs(P)) + 1e-290)
     speed = _SLACK * (jnp.max(jnp.where(problem.taking_part, jnp.abs(c), 0.0)) + 1e-290)
-    normal_ok = jnp.where(shut, (P_N >= -impulse) & (jnp.abs(w_N) <= speed), ~problem.active | (w_N >= -speed))
+    normal_ok = jnp.where(shut, (P_N + impulse >= 0) & (jnp.abs(w_N) <= speed), ~problem.active | (w_N + speed >= 0))
     slip_ok = sign * w_T <= speed
     friction_ok = jnp.where(stick, (jnp.abs(P_T) <= mu * P_N + impulse) & (jnp.abs(w_T) <= speed), slip_ok)
     fine = jnp.all(normal_ok & (friction_ok | ~shut) & (problem.active | ~shut))

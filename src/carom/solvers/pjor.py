@@ -43,7 +43,9 @@ class PJOR(eqx.Module):
         return relax(problem, sweep, P, problem.residual(P, problem.equation(P)), self)
 
 
-def relax(problem: ContactProblem, sweep: Callable[[Array], Array], P: Array, residual: Array, settings: Any) -> ContactResult:
+def relax(
+    problem: ContactProblem, sweep: Callable[[Array], Array], P: Array, residual: Array, settings: Any
+) -> ContactResult:
     """Repeat `sweep` until the shared residual falls to `settings.tol`."""
 
     def running(loop):

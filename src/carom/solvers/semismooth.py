@@ -20,8 +20,8 @@ class SemismoothNewton(eqx.Module):
 
     With intervals the equation is piecewise linear: once the modes are right, one iteration solves it. If Newton has
     not converged after `max_iter` iterations, `fallback` goes on from there. Where Coulomb friction can make
-    the problem ambiguous or unsolvable (Painleve) and at most four contacts are closed, all modes are tried, and none or
-    more than one consistent mode is an error.
+    the problem ambiguous or unsolvable (Painleve) and at most four contacts are closed, all modes are tried, and none
+    or more than one consistent mode is an error.
 
     Args:
         tol: wanted residual, relative to the impulses.

@@ -1,8 +1,9 @@
 r"""Switching points: located by halving, passed with the smallest step [Studer2008 secs 5 and 9].
 
-Three steps are kept in mind: the *accepted* one, which cannot be rejected any more, the *previous* one, and the *actual*
-one under computation. If the actual step finds other modes than the previous one, the switching point lies in either of
-the two: both are rejected, and the search goes on from the end of the accepted step with half the step size.
+Three steps are kept in mind: the *accepted* one, which cannot be rejected any more, the *previous* one, and the
+*actual* one under computation. If the actual step finds other modes than the previous one, the switching point lies
+in either of the two: both are rejected, and the search goes on from the end of the accepted step with half the step
+size.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ class Contacts(eqx.Module):
 
     Args:
         gap: `g(q)` or `g(t, q)`, one entry per contact; positive when open.
-        slip: tangential displacement `s(q)` or `s(t, q)`, of which the rate is the slip velocity: one entry per contact,
-            or one pair per contact for friction in a plane.
+        slip: tangential displacement `s(q)` or `s(t, q)`, of which the rate is the slip velocity: one entry per
+            contact, or one pair per contact for friction in a plane.
         slip_velocity: the slip velocity itself, `(q, v)` or `(t, q, v)`, affine in v; give this or `slip`.
         friction: Coulomb's mu, a number or one per contact.
         restitution: eps of the normal direction in [0, 1], a number or one per contact.
@@ -52,7 +52,9 @@ class Contacts(eqx.Module):
     ):
         self.gap = user_function(gap, "gap", ("q",), ("t", "q"))
         self.slip = slip and user_function(slip, "slip", ("q",), ("t", "q"))
-        self.slip_velocity = slip_velocity and user_function(slip_velocity, "slip_velocity", ("q", "v"), ("t", "q", "v"))
+        self.slip_velocity = slip_velocity and user_function(
+            slip_velocity, "slip_velocity", ("q", "v"), ("t", "q", "v")
+        )
         self.friction = numbers(friction, "friction", nonnegative=True)
         self.restitution = _between_0_and_1(restitution, "restitution")
         self.tangential_restitution = _between_0_and_1(tangential_restitution, "tangential_restitution")
@@ -117,9 +119,13 @@ class FrictionElements(eqx.Module):
         values = np.asarray(limit, float)
         pairs = values.ndim == 2 and values.shape[1] == 2
         if values.ndim > 1 and not pairs:
-            msg = f"FrictionElements: limit must be a number, one per element, or one pair per element, got {values.shape}"
+            msg = f"FrictionElements: limit must be a number, or one number or pair per element, got {values.shape}"
             raise ValueError(msg)
-        if np.isnan(values).any() or (pairs and (values[:, 0] > values[:, 1]).any()) or (not pairs and (values < 0).any()):
+        if (
+            np.isnan(values).any()
+            or (pairs and (values[:, 0] > values[:, 1]).any())
+            or (not pairs and (values < 0).any())
+        ):
             msg = f"FrictionElements: limit must be zero or positive, or pairs [lowest, highest], got {limit}"
             raise ValueError(msg)
         self.limit = jnp.asarray(values)
