@@ -49,8 +49,30 @@ class AbstractMethod(eqx.Module):
 
     def objection(self, system: System) -> str | None:
         """Why this method cannot take this system, beyond the declared features; None if it can."""
-        del system
         return None
+
+    def caution(self, system: System, state: State, longest: float | None, span: float) -> None:
+        """Warn, or raise, before a run of length `span` with steps up to `longest` (None if not known beforehand)."""
+        del system, state, longest, span
+
+    def evidence(self, solution: Any, energy: np.ndarray) -> dict[str, np.ndarray]:
+        """What the account says beyond energies, from the rows of a `carom.Solution` and their energy."""
+        del solution, energy
+        return {}
+
+    def review(self, solution: Any) -> None:
+        """Warn after a run about what only its course could show."""
+        del solution
+
+    def tuned(self, system: System, state: State, h: float | None) -> AbstractMethod:
+        """This method with the choices that are made on the host before compiling; h is the first step, if known."""
+        del system, state, h
+        return self
+
+    @staticmethod
+    def alike(methods: list[Any]) -> list[Any]:
+        """The tuned methods of the lanes of a batch with one choice for all."""
+        return methods
 
 
 def zero_like(state: State) -> Array:

@@ -25,7 +25,7 @@ class Newton(eqx.Module):
     """
 
     tol: float = 1e-13
-    max_iter: int = eqx.field(default=50, static=True)
+    max_iter: int = eqx.field(default=200, static=True)
     strategy: str = eqx.field(default="auto", static=True)
 
     def __check_init__(self):
@@ -82,8 +82,8 @@ def newton(
         return jax.lax.while_loop(worse, halve, (*attempt(jnp.ones(())), jnp.ones((), jnp.int32)))
 
     def running(c):
-        _, _, _, _, _, done, k, _ = c
-        return ~done & (k < max_iter)
+        _, _, _, last, _, done, k, _ = c
+        return ~done & (k < max_iter) & ((k == 0) | jnp.isfinite(last))
 
     def iterate(c):
         x, r, _, last, _, _, k, count = c

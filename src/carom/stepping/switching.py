@@ -89,6 +89,11 @@ class Switching(AbstractStepping):
         self.h_min, self.h_max = jnp.asarray(h_min, float), jnp.asarray(h_max, float)
         self.inaccurate = inaccurate
 
+    @property
+    def longest(self) -> float:
+        """The largest step."""
+        return float(self.h_max)
+
     def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> Search:
         """The first step has the smallest size and is accepted."""
         del ends
