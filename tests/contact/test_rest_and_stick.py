@@ -9,14 +9,22 @@ import carom
 G = 9.81
 
 
+def weight_on_incline(q, p):
+    return G * (p[0] * q[0] + p[1] * q[1])
+
+
+def across(q):
+    return q[1:]
+
+
+def along(q):
+    return q[:1]
+
+
 def block(angle, friction):
     """A point mass on an incline, coordinates along and across it."""
-    s, c = np.sin(angle), np.cos(angle)
-    system = carom.System(
-        1.0,
-        lambda q: G * (s * q[0] + c * q[1]),
-        contacts=carom.Contacts(lambda q: q[1:], slip=lambda q: q[:1], friction=friction, restitution=0.3),
-    )
+    contacts = carom.Contacts(across, slip=along, friction=friction, restitution=0.3)
+    system = carom.System(1.0, weight_on_incline, contacts=contacts, params=[np.sin(angle), np.cos(angle)])
     return system, carom.State([0.0, 0.0], [0.0, 0.0])
 
 
