@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-H, STEPS, TOL, LANES = 2e-5, 15_000, 1e-10, 1000
+H, STEPS, TOL, LANES = 2e-5, 50_000, 1e-10, 1000
 
 
 def one_toy() -> dict:
@@ -53,7 +53,7 @@ def many_toys() -> dict:
 def siconos() -> dict | None:
     """The same toy in Siconos, if it can be imported."""
     python = os.environ.get("SICONOS_PYTHON", "/usr/bin/python3")
-    arguments = [python, str(HERE / "woodpecker_siconos.py"), str(STEPS), str(H), str(TOL)]
+    arguments = [python, str(HERE / "siconos" / "woodpecker.py"), str(STEPS), str(H), str(TOL)]
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     core = min(os.sched_getaffinity(0))
     run = subprocess.run(

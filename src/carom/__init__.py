@@ -12,11 +12,6 @@ _config.configure()
 
 from carom import models as models  # noqa: E402
 from carom import tableaux as tableaux  # noqa: E402
-from carom.methods import AdditiveTailoredIRK as AdditiveTailoredIRK  # noqa: E402
-from carom.methods import ExplicitRK as ExplicitRK  # noqa: E402
-from carom.methods import Extrapolated as Extrapolated  # noqa: E402
-from carom.methods import IRK as IRK  # noqa: E402
-from carom.methods import MoreauMidpoint as MoreauMidpoint  # noqa: E402
 from carom.loop import simulate as simulate  # noqa: E402
 from carom.loop import simulate_batch as simulate_batch  # noqa: E402
 from carom.methods import IRK as IRK  # noqa: E402
@@ -25,7 +20,9 @@ from carom.methods import AdditiveTailoredIRK as AdditiveTailoredIRK  # noqa: E4
 from carom.methods import AsynchronousPseudoEnergy as AsynchronousPseudoEnergy  # noqa: E402
 from carom.methods import Composed as Composed  # noqa: E402
 from carom.methods import ExplicitRK as ExplicitRK  # noqa: E402
+from carom.methods import Extrapolated as Extrapolated  # noqa: E402
 from carom.methods import LobattoIIIAB as LobattoIIIAB  # noqa: E402
+from carom.methods import MoreauMidpoint as MoreauMidpoint  # noqa: E402
 from carom.methods import PseudoEnergy as PseudoEnergy  # noqa: E402
 from carom.methods import Spark as Spark  # noqa: E402
 from carom.methods import StormerVerlet as StormerVerlet  # noqa: E402
@@ -47,10 +44,10 @@ from carom.state import Status as Status  # noqa: E402
 from carom.stepping import Constant as Constant  # noqa: E402
 from carom.stepping import EnergyGap as EnergyGap  # noqa: E402
 from carom.stepping import Prescribed as Prescribed  # noqa: E402
+from carom.stepping import Reversible as Reversible  # noqa: E402
 from carom.stepping import Switching as Switching  # noqa: E402
 from carom.systems import Contacts as Contacts  # noqa: E402
 from carom.systems import FrictionElements as FrictionElements  # noqa: E402
-from carom.stepping import Reversible as Reversible  # noqa: E402
 from carom.systems import Interactions as Interactions  # noqa: E402
 from carom.systems import System as System  # noqa: E402
 from carom.systems import regularise as regularise  # noqa: E402

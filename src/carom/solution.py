@@ -183,8 +183,10 @@ class Solution:
 
     @property
     def events(self) -> np.recarray:
-        """Switching points in order of time: `time` from which the new mode acts, `contact` (friction elements count on
-        after the contacts) and `kind` (closes, opens, sticks, slips, reverses)."""
+        """Switching points in order of time: `time`, `contact` and `kind` (closes, opens, sticks, slips, reverses).
+
+        `time` is the instant from which the new mode acts; friction elements count on after the contacts.
+        """
         return event_table(self.system, self.state, self.t - self.h, self.event)
 
     @property

@@ -45,7 +45,7 @@ class ContactRows(eqx.Module):
 
 
 def relative_velocities(system: System, t: Array, q: Array, v: Array) -> list[Array]:
-    """Relative velocities of each group: (contacts,), (contacts, directions), (elements, directions), (constraints,)."""
+    """Relative velocities by group: (contacts,), (contacts, directions), (elements, directions), (constraints,)."""
     p, contacts, rate = system.params, system.contacts, system.rate(t, q, v)
     none = jnp.zeros((0, 0))
     normal = contacts.gap_rates(p, t, q, rate) if contacts else jnp.zeros(0)
@@ -64,7 +64,7 @@ def laws_of(system: System, state: State) -> Laws:
     if system.contacts and system.contacts.has_friction and tangential[0] != normal[0]:
         msg = f"Contacts: gap gives {normal[0]} contacts, but the slip directions are those of {tangential[0]}"
         raise ValueError(msg)
-    return Laws(normal[0], tangential[1], *elements, bilateral[0])
+    return Laws(normal[0], tangential[1], elements[0], elements[1], bilateral[0])
 
 
 def contact_rows(system: System, t: Array, q: Array, v: Array) -> ContactRows:

@@ -19,10 +19,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, ArrayLike, Float
+from jaxtyping import Array, Float
 
 from carom.methods.base import AbstractMethod
-from carom.state import State, Status, Step
+from carom.state import Numbers, State, Status, Step
 from carom.systems.system import System
 
 _SAME = 1e-9  # relative size of steps that count as equal
@@ -83,8 +83,7 @@ class Extrapolated(AbstractMethod):
             msg = f"Extrapolated: max_order must be at least 1, got {self.max_order}"
             raise ValueError(msg)
         p = self.fixed_order
-        known = isinstance(p, jax.Array) and not isinstance(p, jax.core.Tracer) and p.ndim == 0
-        if known and not 1 <= float(p) <= self.max_order:
+        if isinstance(p, jax.Array) and p.ndim == 0 and p.is_fully_addressable and not 1 <= float(p) <= self.max_order:
             msg = f"Extrapolated: fixed_order must lie between 1 and max_order = {self.max_order}, got {float(p):g}"
             raise ValueError(msg)
         if self.substeps not in ("odd", "all"):
@@ -130,7 +129,7 @@ class Extrapolated(AbstractMethod):
     def step(self, system: System, state: State, memory: Any, h: Array) -> Step:
         """One main step."""
         base = eqx.filter_closure_convert(self.substep, system, state, memory, h)
-        blank = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), base.out_struct)
+        blank = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), base.out_struct)  # pyright: ignore[reportFunctionMemberAccess]
         main = MainStep(self, base, system, state, memory, h, blank)
         zero = jnp.zeros((), jnp.int32)
         T = jnp.zeros((self.max_order, ravel_pytree(unknowns(blank))[0].size))
@@ -269,7 +268,7 @@ def neville(T: Float[Array, "max_order unknowns"], y: Array, divisor: Array) -> 
     return jnp.stack(row)
 
 
-def extrapolate(values: ArrayLike, counts: Sequence[int]) -> np.ndarray:
+def extrapolate(values: Numbers, counts: Sequence[int]) -> np.ndarray:
     """The diagonal T_11, T_22, ... of the tableau (43) from first-column values T_{i,1} with n_i substeps.
 
     Example:
