@@ -23,7 +23,7 @@ from carom.methods.base import SMOOTH, AbstractMethod
 from carom.methods.contact_rows import ContactRows, contact_rows, events, laws_of, unknown_modes
 from carom.solvers.contact_problem import ContactProblem, contact_problem
 from carom.solvers.semismooth import SemismoothNewton
-from carom.solvers.small import inverse_small, solve_small
+from carom.solvers.small import inverse_small, solve_small, times
 from carom.state import Info, State, Step
 from carom.systems.arguments import UserFunction
 from carom.systems.system import System
@@ -78,8 +78,8 @@ class MoreauMidpoint(AbstractMethod):
         t, q, u = state.t, state.q, state.v
         t_M, q_M = t + 0.5 * h, q + 0.5 * h * system.rate(t, q, u)
         rows = contact_rows(system, t_M, q_M, u)
-        weights = _over_mass(system, t_M, q_M, memory.M_inv, jnp.vstack([system.force(t_M, q_M, u), rows.W]))
-        du, M_inv_W = h * weights[:, 0], weights[:, 1:]
+        acceleration, M_inv_W = _over_mass(system, t_M, q_M, memory.M_inv, system.force(t_M, q_M, u), rows.W)
+        du = h * acceleration
         not_finite = 0.0 * jnp.concatenate(
             [rows.gap, jnp.zeros(rows.laws.rows - rows.laws.contacts)]
         )  # NaN where a gap is
@@ -87,7 +87,7 @@ class MoreauMidpoint(AbstractMethod):
             rows.W,
             M_inv_W,
             rows.laws,
-            c=(1.0 + rows.restitution) * rows.gamma + rows.W @ du + not_finite,  # (18)
+            c=(1.0 + rows.restitution) * rows.gamma + times(rows.W, du) + not_finite,  # (18)
             active=rows.gap <= 0,
             friction=rows.friction,
             limits=h * rows.limits,
@@ -97,7 +97,7 @@ class MoreauMidpoint(AbstractMethod):
             q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))
             return Step(state.moved(t + h, q_E, u_E), memory, Info(mode=memory.mode, event=jnp.zeros(0, jnp.int32)))
         result = self.solver(problem, memory.P)
-        u_E = u + du + M_inv_W @ result.P  # (15)
+        u_E = u + du + times(M_inv_W, result.P)  # (15)
         q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))  # (21)
         if system.constraints is not None:
             q_E, u_E = onto_constraints(
@@ -127,12 +127,15 @@ def _report(rows: ContactRows, problem: ContactProblem, result: Any, before: Arr
     )
 
 
-def _over_mass(system: System, t: Array, q: Array, M_inv: Array | None, rows: Array) -> Array:
-    """M^{-1} rows^T."""
+def _over_mass(system: System, t: Array, q: Array, M_inv: Array | None, f: Array, W: Array) -> tuple[Array, Array]:
+    """M^{-1} f and M^{-1} W^T; apart for a constant mass, so that constant directions leave the compiled loop."""
     if M_inv is not None:
-        return M_inv @ rows.T
+        return times(M_inv, f), M_inv @ W.T
     M = system.mass_at(t, q)
-    return solve_small(M, rows.T) if M.ndim == 2 else (rows / M).T
+    if M.ndim < 2:
+        return f / M, (W / M).T
+    both = solve_small(M, jnp.vstack([f, W]).T)
+    return both[:, 0], both[:, 1:]
 
 
 def onto_constraints(system: System, t: Array, q: Array, u: Array, W: Array, M_inv_W: Array) -> tuple[Array, Array]:

@@ -14,6 +14,8 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
+from carom.solvers.small import times
+
 CONSTRAINT, IMPRESSED = 0, 1
 _TINY = 1e-290
 
@@ -80,7 +82,7 @@ class ContactProblem(eqx.Module):
 
     def velocity(self, P: Array) -> Float[Array, " m"]:
         """G P + c = gamma_E + eps gamma_B [Studer2008 (30), sign corrected]."""
-        return jnp.sum(self.G * P, axis=1) + self.c
+        return times(self.G, P) + self.c
 
     def radius(self, P: Array) -> Float[Array, " contacts"]:
         """Radius mu P_N of the friction sets."""

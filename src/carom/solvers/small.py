@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 _UNROLL_UP_TO = 10
+_FUSE_UP_TO = 256
 _REDUNDANT = 1e-12  # a pivot this much smaller than its row's first diagonal entry belongs to a redundant row
 
 
@@ -26,6 +27,11 @@ def solve_small(A: Float[Array, "m m"], B: Float[Array, "m k"]) -> Float[Array, 
         row = table[k] * jnp.where(regular, 1.0 / jnp.where(regular, pivot, 1.0), 0.0)
         table = jnp.where(np.arange(m)[:, None] == k, row, table - table[:, k : k + 1] * row)
     return table[:, m:]
+
+
+def times(A: Float[Array, "m n"], x: Float[Array, " n"]) -> Float[Array, " m"]:
+    """A x, for small matrices as a sum that is fused with its surroundings."""
+    return jnp.sum(A * x, axis=1) if A.size <= _FUSE_UP_TO else A @ x
 
 
 def inverse_small(A: Float[Array, "m m"]) -> Float[Array, "m m"]:
