@@ -86,12 +86,13 @@ class ContactProblem(eqx.Module):
 
     def radius(self, P: Array) -> Float[Array, " contacts"]:
         """Radius mu P_N of the friction sets."""
-        return self.friction * jnp.maximum(P[: self.laws.contacts], 0.0)
+        normal = P[: self.laws.contacts]
+        return self.friction * jnp.where(normal > 0, normal, 0.0)
 
     def project(self, x: Array, P: Array) -> Array:
         """Project every row [Studer2008 (20)]: the nearest point of its set, friction radii taken from P."""
         normal, tangential, elements, bilateral = self.laws.split(x)
-        parts = [jnp.where(self.active, jnp.maximum(normal, 0.0), 0.0)]
+        parts = [jnp.where(self.active & (normal > 0), normal, 0.0)]
         if self.laws.directions:
             a = jnp.where(self.active, self.radius(P), 0.0)[:, None]
             parts.append(_nearest(tangential, -a, a).ravel())
@@ -155,9 +156,12 @@ class ContactResult(eqx.Module):
 
 
 def _nearest(x: Array, low: Array, high: Array) -> Array:
-    """Nearest point of an interval (one column) or a disk of radius `high` (two columns)."""
+    """Nearest point of an interval (one column) or a disk of radius `high` (two columns).
+
+    Written with `where`, whose derivative at the border is that of one side: `clip` would take the mean of both.
+    """
     if x.shape[1] == 1:
-        return jnp.clip(x, low, high)
+        return jnp.where(x < low, low, jnp.where(x > high, high, x))
     size = jnp.sqrt(jnp.maximum(jnp.sum(x * x, axis=1, keepdims=True), _TINY))
     return jnp.where(size > high, x * (high / size), x)
 
