@@ -19,7 +19,9 @@ from carom.methods import AdditiveTailoredIRK as AdditiveTailoredIRK  # noqa: E4
 from carom.methods import AsynchronousPseudoEnergy as AsynchronousPseudoEnergy  # noqa: E402
 from carom.methods import Composed as Composed  # noqa: E402
 from carom.methods import ExplicitRK as ExplicitRK  # noqa: E402
+from carom.methods import Extrapolated as Extrapolated  # noqa: E402
 from carom.methods import LobattoIIIAB as LobattoIIIAB  # noqa: E402
+from carom.methods import MoreauMidpoint as MoreauMidpoint  # noqa: E402
 from carom.methods import PseudoEnergy as PseudoEnergy  # noqa: E402
 from carom.methods import Spark as Spark  # noqa: E402
 from carom.methods import StormerVerlet as StormerVerlet  # noqa: E402
@@ -31,6 +33,9 @@ from carom.methods.stability import stability_limit as stability_limit  # noqa: 
 from carom.run import simulate as simulate  # noqa: E402
 from carom.solution import Solution as Solution  # noqa: E402
 from carom.solvers.newton import Newton as Newton  # noqa: E402
+from carom.solvers.pjor import PJOR as PJOR  # noqa: E402
+from carom.solvers.psor import PSOR as PSOR  # noqa: E402
+from carom.solvers.semismooth import SemismoothNewton as SemismoothNewton  # noqa: E402
 from carom.solvers.structure import Tridiagonal as Tridiagonal  # noqa: E402
 from carom.state import Interrupted as Interrupted  # noqa: E402
 from carom.state import SimulationError as SimulationError  # noqa: E402
@@ -40,6 +45,9 @@ from carom.stepping import Constant as Constant  # noqa: E402
 from carom.stepping import EnergyGap as EnergyGap  # noqa: E402
 from carom.stepping import Prescribed as Prescribed  # noqa: E402
 from carom.stepping import Reversible as Reversible  # noqa: E402
+from carom.stepping import Switching as Switching  # noqa: E402
+from carom.systems import Contacts as Contacts  # noqa: E402
+from carom.systems import FrictionElements as FrictionElements  # noqa: E402
 from carom.systems import Interactions as Interactions  # noqa: E402
 from carom.systems import System as System  # noqa: E402
 from carom.systems import regularise as regularise  # noqa: E402

@@ -22,13 +22,13 @@ from carom.methods.base import AbstractMethod
 from carom.models.registry import build
 from carom.run import Run, finish, stop_function, stride
 from carom.solution import RowStore, Solution
-from carom.solvers import newton
+from carom.solvers import newton, pjor, psor, semismooth
 from carom.state import Carry, State, Status, lift
 from carom.stepping.base import AbstractStepping
 from carom.systems.system import System
 from carom.tableaux import Tableau, from_name
 
-_RECORDS = (methods, steppings, newton)  # where stored records are looked up by name
+_RECORDS = (methods, steppings, newton, pjor, psor, semismooth)  # where stored records are looked up by name
 _DIMS = {"q": "coordinate", "v": "velocity", "v_minus": "velocity"}
 
 

@@ -47,6 +47,11 @@ class AbstractMethod(eqx.Module):
     def step(self, system: System, state: State, memory: PyTree, h: Array) -> Step:
         """One step of size h; `Step.state.t` says where it got to."""
 
+    def with_smallest_step(self, h_min: Array) -> AbstractMethod:
+        """The same method, told by the stepping which step it must not go below; most have no inner steps."""
+        del h_min
+        return self
+
     def objection(self, system: System) -> str | None:
         """Why this method cannot take this system, beyond the declared features; None if it can."""
         return None

@@ -2,6 +2,9 @@
 
 from carom.models.collision import binary_collision as binary_collision
 from carom.models.collision import damping_from_restitution as damping_from_restitution
+from carom.models.contact import falling_mass as falling_mass
+from carom.models.contact import impact_oscillator as impact_oscillator
+from carom.models.contact import sliding_mass as sliding_mass
 from carom.models.granular import bead_chain as bead_chain
 from carom.models.granular import dimer_chain as dimer_chain
 from carom.models.granular import granular_chain as granular_chain
@@ -24,4 +27,10 @@ from carom.models.pendulums import spherical_pendulum as spherical_pendulum
 from carom.models.pendulums import stiff_spring_pendulum as stiff_spring_pendulum
 from carom.models.registry import build as build
 from carom.models.registry import registry as registry
+from carom.models.rigid_bodies import block_on_belt as block_on_belt
+from carom.models.rigid_bodies import painleve_rod as painleve_rod
+from carom.models.rigid_bodies import rocking_block as rocking_block
+from carom.models.rigid_bodies import super_ball as super_ball
+from carom.models.slider_crank import slider_crank_clearance as slider_crank_clearance
 from carom.models.squeezer import andrews_squeezer as andrews_squeezer
+from carom.models.woodpecker import woodpecker as woodpecker
