@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom import loop
+from carom import run as loop
 from carom.measures import search_history
 
 METHOD = carom.Extrapolated(carom.MoreauMidpoint(), max_order=4, atol=1e-8, rtol=0.0)

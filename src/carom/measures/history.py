@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from carom.loop import prepare
 from carom.methods.base import AbstractMethod
+from carom.run import prepare
 from carom.state import State
 from carom.stepping.switching import Outcome, Switching
 from carom.systems.system import System

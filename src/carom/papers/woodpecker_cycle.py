@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from carom.loop import simulate
 from carom.methods import Extrapolated, MoreauMidpoint
 from carom.models import woodpecker
+from carom.run import simulate
 from carom.solution import Solution
 from carom.state import State
 from carom.stepping import Switching
