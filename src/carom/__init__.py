@@ -45,6 +45,8 @@ from carom.tableaux import radau_iia as radau_iia  # noqa: E402
 _LAZY = {
     "load": ("carom.storage", "load"),
     "resume": ("carom.storage", "resume"),
+    "report": ("carom.reports", "report"),
+    "to_diffrax": ("carom.ecosystem", "to_diffrax"),
     "measures": ("carom.measures", None),
     "plots": ("carom.plots", None),
     "papers": ("carom.papers", None),

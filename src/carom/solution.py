@@ -163,6 +163,12 @@ class Solution:
             f"<Solution of {type(self.method).__name__}: {len(self)} rows, {n} coordinates, {span}, {self.status.name}>"
         )
 
+    def _repr_html_(self) -> str:
+        """The run in a notebook: evidence and a small picture."""
+        from carom.display import solution_html
+
+        return solution_html(self)
+
     @property
     def status(self) -> Status:
         """How the run ended."""

@@ -1,0 +1,5 @@
+"""Reports: one self-contained HTML file with the moving mechanism, linked plots, events and the evidence."""
+
+from carom.reports.drawings import draw as draw
+from carom.reports.drawings import drawing as drawing
+from carom.reports.page import report as report
