@@ -180,7 +180,12 @@ def space_time(title: str, t: np.ndarray, rows: np.ndarray) -> dict[str, Any] | 
     bytes_ = np.round(127 + 127 * image / limit).astype(np.uint8)
     plain = {"rows": len(kept), "columns": 480, "limit": limit, "of": rows.shape[1]}
     span = [float(t[0]), float(t[-1])]
-    return plain | {"kind": "image", "title": title, "pixels": base64.b64encode(bytes_.tobytes()).decode(), "span": span}
+    return plain | {
+        "kind": "image",
+        "title": title,
+        "pixels": base64.b64encode(bytes_.tobytes()).decode(),
+        "span": span,
+    }
 
 
 def modes(t: np.ndarray, rows: np.ndarray) -> dict[str, Any]:

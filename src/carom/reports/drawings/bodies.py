@@ -108,5 +108,10 @@ def woodpecker(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     pole = Line(box(np.array([0.0, 0.5 * (low + high)]), 0.0, p["r_0"], 0.5 * (high - low)), "grey", 1.0, fill=True)
     ring = Line(box(sleeve, q[:, 1], p["r_M"], p["h_M"]), "ink", 2.0)
     body = Line(chain(tail, bird, head), "blue", 9.0)
-    shapes = [pole, ring, Spring(chain(sleeve + turned(q[:, 1], p["r_M"], 0.0), hinge, bird)[:, [0, 2]], "orange"), body]
+    shapes = [
+        pole,
+        ring,
+        Spring(chain(sleeve + turned(q[:, 1], p["r_M"], 0.0), hinge, bird)[:, [0, 2]], "orange"),
+        body,
+    ]
     return Drawing([*shapes, Line(chain(head, beak), "red", 4.0), Circles(head[:, None], 0.0045, "blue")])
