@@ -26,9 +26,7 @@ def opened(path, *, width=1280, height=900, dark=False):
         pytest.skip("chromium is not installed: the report is not opened")
     with api.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=chromium, args=FLAGS)
-        page = browser.new_page(
-            viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light"
-        )
+        page = browser.new_page(viewport={"width": width, "height": height}, color_scheme="dark" if dark else "light")
         troubles = []
         page.on("console", lambda m: troubles.append(m.text) if m.type in ("error", "warning") else None)
         page.on("pageerror", lambda e: troubles.append(str(e)))

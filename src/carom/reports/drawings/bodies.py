@@ -101,7 +101,7 @@ def woodpecker(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     sleeve = stack(np.zeros(len(q)), q[:, 0])
     hinge = sleeve + turned(q[:, 1], p["l_M"], 0.0)
     bird = hinge + turned(q[:, 2], p["l_G"], 0.0)
-    beak = bird + turned(q[:, 2], -p["l_S"] + 2 * p["r_0"], p["h_S"])
+    beak = bird + turned(q[:, 2], -p["l_S"], p["h_S"])
     head = bird + turned(q[:, 2], -0.35 * p["l_S"], p["h_S"])
     tail = bird + turned(q[:, 2], 0.3 * p["l_S"], -1.1 * p["h_S"])
     low, high = q[:, 0].min() - 2 * p["h_S"], q[:, 0].max() + 2.5 * p["h_S"]
