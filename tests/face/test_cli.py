@@ -21,7 +21,8 @@ def called(monkeypatch, capsys, *arguments):
 
 
 def test_help_answers_within_a_second_and_without_jax():
-    code = "import sys, carom_cli; sys.argv = ['carom', '--help']\ntry: carom_cli.main()\nfinally: assert 'jax' not in sys.modules"
+    code = "import sys, carom_cli; sys.argv = ['carom', '--help']\n"
+    code += "try: carom_cli.main()\nfinally: assert 'jax' not in sys.modules"
     seconds = []
     for _ in range(3):
         started = time.perf_counter()
