@@ -43,7 +43,7 @@ def spring_pendulum(q: np.ndarray, a: dict[str, Any]) -> Drawing:
 def spherical_pendulum(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     """Seen from the side and a little from above; the grey line is the path."""
     length = float(a.get("length", 1.0))
-    eye = np.array([[1.0, 0.0], [0.35, 0.35], [0.0, 0.94]])
+    eye = np.array([[1.0, 0.0], [0.0, np.sin(0.35)], [0.0, np.cos(0.35)]])
     mass = q @ eye
     turn = np.linspace(0, 2 * np.pi, 61)
     equator = length * stack(np.cos(turn), np.sin(turn)) @ eye[:2]
@@ -89,7 +89,7 @@ def four_bar(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     for i, length in enumerate(lengths):
         joints.append(joints[-1] + turned(q[:, i], length, 0.0))
     base = Line([[0.0, 0.0], [float(a.get("ground", 3.0)), 0.0]], "grey", 1.5, dashed=True)
-    return Drawing([base, *_linkage(chain(*joints), 0.04 * max(lengths))])
+    return Drawing([base, *_linkage(chain(*joints), 0.02 * max(lengths))])
 
 
 @drawing("knife_edge", "chaplygin_sleigh")
