@@ -46,6 +46,7 @@ _LAZY = {
     "load": ("carom.storage", "load"),
     "resume": ("carom.storage", "resume"),
     "report": ("carom.reports", "report"),
+    "film": ("carom.reports", "film"),
     "to_diffrax": ("carom.ecosystem", "to_diffrax"),
     "measures": ("carom.measures", None),
     "plots": ("carom.plots", None),
@@ -54,7 +55,7 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs xarray, matplotlib or plotly when it is first used."""
+    """Import what needs xarray or matplotlib when it is first used."""
     if name in _LAZY:
         from importlib import import_module
 

@@ -111,11 +111,13 @@ def run_of(path: Path) -> Path:
 
 
 def report(path: Path, out: Path | None, frames: int) -> None:
-    """Write the report of a stored run and print its path."""
+    """Write the report of a stored run, or its film, and print its path."""
     import carom
 
     path = run_of(path)
-    print(carom.report(carom.load(path), out or path.with_suffix(".html"), frames=frames))
+    target = out or path.with_suffix(".html")
+    write = carom.film if target.suffix in (".gif", ".mp4") else carom.report
+    print(write(carom.load(path), target, frames=frames))
 
 
 def summary(title: str, sol: Any, files: list[Path]) -> None:
@@ -179,12 +181,12 @@ def paper_claims(key: str, item: str | None, out: Path) -> dict[str, list[Any]]:
 
 
 def table_of_papers(found: dict[str, dict[str, list[Any]]]) -> None:
-    """One row per paper: items, claims, and how many of each verdict."""
+    """One row per paper: items, claims, and how many were reproduced, corrected or differ."""
     from rich.console import Console
     from rich.table import Table
 
-    verdicts = sorted({c.verdict for items in found.values() for claims in items.values() for c in claims})
-    table = Table("paper", "items", "claims", *verdicts, title="all papers")
+    verdicts = ("agrees", "corrected", "differs")
+    table = Table("paper", "items", "claims", "reproduced", "corrected", "differing", title="all papers")
     for key, items in found.items():
         claims = [claim for each in items.values() for claim in each]
         counts = [str(sum(c.verdict == verdict for c in claims)) for verdict in verdicts]

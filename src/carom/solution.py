@@ -70,6 +70,14 @@ class RowStore:
         needed[-_LOOK_BACK:] = True
         self.chunks = [rows[needed]]
 
+    def latest(self) -> str:
+        """Step size and contacts of the newest row, in words for the progress bar."""
+        if not self.chunks:
+            return ""
+        row = self.chunks[-1][-1]
+        closed = f", {int(np.sum(row[self.fields['mode'][0]] == 0))} laws closed" if "mode" in self.fields else ""
+        return f"h = {float(row[self.fields['h'][0]][0]):.2g}{closed}"
+
     def snapshot(self) -> dict[str, np.ndarray]:
         """The stored columns by name, the start as row 0."""
         width = max(columns.stop for columns, _ in self.fields.values())

@@ -87,10 +87,12 @@ def resume(
 @app.command()
 def report(
     path: Annotated[Path, typer.Argument(metavar="RUN", help="run.nc, finished or not")],
-    out: Annotated[Path | None, typer.Option(help="the HTML file  [default: beside the run]")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="an .html, .gif or .mp4 file  [default: HTML beside the run]")
+    ] = None,
     frames: Annotated[int, typer.Option(help="frames of the animation")] = 600,
 ) -> None:
-    """Write the report of a stored run: one HTML file that needs no network."""
+    """Write the report of a stored run: one HTML file that needs no network (or the animation alone as a film)."""
     from carom import cli
 
     cli.report(path, out, frames)

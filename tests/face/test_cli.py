@@ -106,6 +106,26 @@ def test_the_table_of_all_papers_counts_verdicts(capsys):
     from carom.papers.claims import Claim
 
     agree, differ = Claim("a", 1.0, 1.0, True), Claim("b", 1.0, 2.0, False)
-    cli.table_of_papers({"one": {"fig1": [agree, agree], "fig2": [differ]}, "two": {"table1": [agree]}})
+    put_right = Claim("c", 1.0, 2.0, True, "the paper misprints a sign", corrected=True)
+    cli.table_of_papers({"one": {"fig1": [agree, agree], "fig2": [differ]}, "two": {"table1": [put_right]}})
     rows = [[c.strip() for c in line.split("│")[1:-1]] for line in capsys.readouterr().out.splitlines() if "│" in line]
-    assert rows == [["one", "2", "3", "2", "1"], ["two", "1", "1", "1", "0"]]
+    assert rows == [["one", "2", "3", "2", "0", "1"], ["two", "1", "1", "0", "1", "0"]]
+
+
+def test_the_progress_bar_shows_time_step_size_and_rate(monkeypatch, capsys, tmp_path):
+    options = ("--t1", "3", "--h", "0.25", "--out", tmp_path, "--progress")
+    out = called(monkeypatch, capsys, "run", "trimer", *options)[1]
+    assert "t = 3 / 3" in out
+    assert "h = 0.25, 12 steps" in out
+
+
+def test_a_film_is_a_gif_with_as_many_frames_as_asked(monkeypatch, capsys, tmp_path):
+    from PIL import Image
+
+    path = tmp_path / "run.nc"
+    carom.simulate(*carom.models.newtons_cradle(3), carom.TailoredTheta(), t1=5.0, h=0.5).save(path)
+    code, out, _ = called(monkeypatch, capsys, "report", path, "--out", tmp_path / "run.gif", "--frames", "5")
+    assert (code, out.strip()) == (0, str(tmp_path / "run.gif"))
+    assert Image.open(tmp_path / "run.gif").n_frames == 5
+    with pytest.raises(ValueError, match=r"ends in \.gif"):
+        carom.film(carom.load(path), tmp_path / "run.avi")

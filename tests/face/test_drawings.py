@@ -89,3 +89,39 @@ def test_springs_and_fixed_shapes_keep_their_ends():
     spring = next(s for s in shapes if isinstance(s, Spring))
     assert np.ptp(spring.points[:, 0], axis=0) == pytest.approx([0.0, 0.0])
     assert np.ptp(spring.points[:, 1, 0]) > 0
+
+
+@pytest.mark.parametrize("model", ["newtons_cradle", "impact_oscillator", "super_ball"])
+def test_films_paint_the_same_shapes(model):
+    from matplotlib.figure import Figure
+
+    from carom.reports.film import paint
+
+    axes = Figure().subplots()
+    for shape in draw(model, motion(model), {}).shapes:
+        paint(axes, shape, 7)
+    assert len(axes.lines) + len(axes.collections) >= 3
+
+
+def test_every_drawing_shows_and_moves_in_a_browser(tmp_path):
+    from carom.reports.data import packed, shapes
+    from carom.reports.page import page
+
+    from .browser import opened
+
+    texts = {}
+    for model in register:
+        q = motion(model, 9)
+        picture = draw(model, q, {})
+        empty = {"subtitle": "", "caption": "", "plots": [], "events": None, "evidence": [], "provenance": []}
+        data = empty | {"title": model, "times": packed(np.linspace(0, 1, 9)), "box": view_box(picture)}
+        texts[model] = page(data | {"drawing": shapes(picture)})
+    file = tmp_path / "drawing.html"
+    file.write_text(texts["trimer"])
+    with opened(file, width=500, height=400) as (view, troubles):
+        for model, text in texts.items():
+            file.write_text(text)
+            view.goto(file.as_uri())
+            frames = {view.evaluate(f"show({i}), document.getElementById('scene').toDataURL()") for i in (0, 3, 8)}
+            assert len(frames) == 3, model
+            assert troubles == [], model

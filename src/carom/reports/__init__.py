@@ -2,4 +2,5 @@
 
 from carom.reports.drawings import draw as draw
 from carom.reports.drawings import drawing as drawing
+from carom.reports.film import film as film
 from carom.reports.page import report as report

@@ -98,7 +98,7 @@ def blade(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     offset = float(a.get("offset", 0.0))
     size = 0.06 * (np.ptp(q[:, :2], axis=0).max() or 1.0)
     edge = turned(q[:, 2], size, 0.0)
-    shapes = [Line(q[:, :2], "grey", 1.0), Line(chain(q[:, :2] - edge, q[:, :2] + edge), "blue", 5.0)]
+    shapes: list[Any] = [Line(q[:, :2], "grey", 1.0), Line(chain(q[:, :2] - edge, q[:, :2] + edge), "blue", 5.0)]
     if offset:
         shapes.append(Line(chain(q[:, :2], q[:, :2] + turned(q[:, 2], offset, 0.0)), "ink"))
     return Drawing(shapes, "seen from above")
