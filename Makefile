@@ -24,7 +24,7 @@ WORKERS ?= 2
 	touch $@
 
 demo: .venv/.installed
-	$(BIN)/carom run newtons_cradle --set stiffness=13.115 --t1 300 --h 0.5 --progress --out out
+	$(BIN)/carom run examples/scenarios/cradle.toml --out out
 
 test: .venv/.test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow"
@@ -46,7 +46,7 @@ bench: .venv/.bench
 	$(BIN)/python benchmarks/run.py
 
 docs: .venv/.docs
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 clean:
 	rm -rf .venv out dist build site .pytest_cache .hypothesis .ruff_cache

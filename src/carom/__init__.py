@@ -68,6 +68,9 @@ from carom.tableaux import radau_iia as radau_iia  # noqa: E402
 _LAZY = {
     "load": ("carom.storage", "load"),
     "resume": ("carom.storage", "resume"),
+    "report": ("carom.reports", "report"),
+    "film": ("carom.reports", "film"),
+    "to_diffrax": ("carom.ecosystem", "to_diffrax"),
     "measures": ("carom.measures", None),
     "plots": ("carom.plots", None),
     "papers": ("carom.papers", None),
@@ -75,7 +78,7 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs xarray, matplotlib or plotly when it is first used."""
+    """Import what needs xarray or matplotlib when it is first used."""
     if name in _LAZY:
         from importlib import import_module
 

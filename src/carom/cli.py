@@ -1,4 +1,4 @@
-"""The command line: `carom list`, `carom run`, `carom paper`, `carom doctor`."""
+"""What the commands of `carom` do; the commands themselves are in `carom_cli`."""
 
 from __future__ import annotations
 
@@ -6,24 +6,7 @@ import ast
 import platform
 from importlib import metadata
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
-
-app = typer.Typer(
-    no_args_is_help=True, add_completion=False, help="Dynamics that hit, stick, slide, chain or conserve."
-)
-
-
-def main() -> None:
-    """Run the command line; a user's mistake ends in one line, not in a traceback."""
-    from carom import SimulationError
-
-    try:
-        app()
-    except (ValueError, TypeError, SimulationError) as error:
-        typer.secho(f"carom: {error}", fg="red", err=True)
-        raise SystemExit(2) from None
+from typing import Any
 
 
 def first_line(thing: Any) -> str:
@@ -31,15 +14,6 @@ def first_line(thing: Any) -> str:
     return (thing.__doc__ or "").strip().split("\n")[0]
 
 
-def public_steppings() -> dict[str, Any]:
-    """Steppings that are attributes of carom, by name."""
-    import carom
-    from carom.stepping.base import AbstractStepping
-
-    return {n: c for n, c in vars(carom).items() if isinstance(c, type) and issubclass(c, AbstractStepping)}
-
-
-@app.command("list")
 def list_all() -> None:
     """Models, methods, steppings and papers, each with a line of what it is for."""
     from rich.console import Console
@@ -47,6 +21,7 @@ def list_all() -> None:
 
     import carom
     from carom.capabilities import public_methods
+    from carom.records import public_steppings
 
     sections = {
         "models": {name: first_line(fn) for name, fn in carom.models.registry.items()},
@@ -59,50 +34,6 @@ def list_all() -> None:
         for name, line in entries.items():
             table.add_row(f"[bold]{name}[/]", line)
         Console().print(table, "")
-
-
-def record(text: str) -> Any:
-    """A method, stepping or tableau written as a call, such as `IRK(gauss(2))`; nothing else is evaluated."""
-    import carom
-    from carom.capabilities import public_methods
-
-    def build(node: ast.expr) -> Any:
-        if isinstance(node, ast.Constant):
-            return node.value
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
-            return -node.operand.value  # pyright: ignore
-        if isinstance(node, ast.List):
-            return [build(item) for item in node.elts]
-        name = node.func if isinstance(node, ast.Call) else node
-        allowed = public_methods() | public_steppings() | {"Newton": carom.Newton}
-        allowed |= {n: getattr(carom, n) for n in _TABLEAUX}
-        if not isinstance(name, ast.Name) or name.id not in allowed:
-            msg = f"cannot read '{text}'; allowed are {', '.join(sorted(allowed))} with numbers as arguments"
-            raise ValueError(msg)
-        arguments = node if isinstance(node, ast.Call) else None
-        positional = [build(a) for a in arguments.args] if arguments else []
-        return allowed[name.id](
-            *positional, **{str(k.arg): build(k.value) for k in (arguments.keywords if arguments else [])}
-        )
-
-    try:
-        tree = ast.parse(text, mode="eval")
-    except SyntaxError:
-        msg = f"cannot read '{text}': write a call such as IRK(gauss(2))"
-        raise ValueError(msg) from None
-    return build(tree.body)
-
-
-_TABLEAUX = (
-    "gauss",
-    "radau_iia",
-    "lobatto_iiia",
-    "lobatto_iiib",
-    "lobatto_iiic",
-    "lobatto_iiic_star",
-    "lobatto_iiid",
-    "explicit",
-)
 
 
 def settings(pairs: list[str]) -> dict[str, Any]:
@@ -120,38 +51,73 @@ def settings(pairs: list[str]) -> dict[str, Any]:
     return found
 
 
-def default_method(system: Any) -> Any:
-    """A tailored method where the system declares rate damping that it can imitate, else Gauss-Legendre."""
-    import carom
-
-    tailored = carom.TailoredTheta()
-    if system.rate_damping and system.features <= tailored.handles and not tailored.objection(system):
-        return tailored
-    return carom.IRK(carom.gauss(2))
-
-
-@app.command()
 def run(
-    model: Annotated[str, typer.Argument(help="name of a model, see `carom list`")],
-    t1: Annotated[float, typer.Option(help="end of the run")] = 10.0,
-    h: Annotated[float, typer.Option(help="step size")] = 0.01,
-    method: Annotated[str | None, typer.Option(help="for instance 'IRK(gauss(2))'")] = None,
-    stepping: Annotated[str | None, typer.Option(help="for instance 'Constant(0.1)', in place of --h")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="model parameter, key=value")] = None,
-    out: Annotated[Path, typer.Option(help="folder for the result file and the figure")] = Path("out"),
-    progress: Annotated[bool, typer.Option(help="show a progress bar")] = True,
-) -> None:
-    """Run a ready-made model, print the evidence, leave a result file and a figure."""
+    what: str, given: dict[str, Any], pairs: list[str], out: Path, progress: bool | None = None, every: float = 10.0
+) -> Path:
+    """Run a model or a scenario file, print the evidence, leave the run, a figure and a report; returns the report."""
+    from carom import scenario
+
+    if what.endswith(".toml"):
+        if given or pairs:
+            msg = f"{what}: a scenario file takes no {', '.join(['--' + n for n in given] + ['--set'] * bool(pairs))}"
+            raise ValueError(msg)
+        plan = scenario.read(what, out)
+    else:
+        plan = scenario.from_options(what, given, settings(pairs), out)
+    return carry_out(plan, progress, every)
+
+
+def carry_out(plan: Any, progress: bool | None, every: float) -> Path:
+    """Simulate a plan and write its files."""
+    import carom
+    from carom.segments import simulate_to
+
+    sol = simulate_to(
+        plan.path,
+        plan.system,
+        plan.state,
+        plan.method,
+        t1=plan.t1,
+        stepping=plan.stepping,
+        save_every=plan.save_every,
+        every=every,
+        progress=progress,
+    )
+    files = [plan.path]
+    if plan.figure:
+        figure = carom.plots.overview(sol, title=plan.title)
+        files.append(plan.path.with_suffix(".png"))
+        figure.savefig(files[-1], dpi=150)
+    if plan.report:
+        files.append(carom.report(sol, plan.path.with_suffix(".html"), title=plan.title, frames=plan.frames))
+    summary(plan.title, sol, files)
+    print(files[-1])
+    return files[-1]
+
+
+def resume(path: Path, t1: float | None, progress: bool | None = None, every: float = 10.0) -> None:
+    """Go on with a stored run, in place, and print the evidence."""
+    from carom.segments import resume_to
+
+    path = run_of(path)
+    sol = resume_to(path, t1=t1, every=every, progress=progress)
+    summary(path.stem, sol, [path])
+    print(path)
+
+
+def run_of(path: Path) -> Path:
+    """The run's own path, also where its folder of segments was named."""
+    return path.with_suffix("") if path.name.endswith(".nc.d") else path
+
+
+def report(path: Path, out: Path | None, frames: int) -> None:
+    """Write the report of a stored run, or its film, and print its path."""
     import carom
 
-    system, state = carom.models.build(model, settings(set_ or []))
-    chosen = record(method) if method else default_method(system)
-    steps = carom.Constant(h) if stepping is None else record(stepping)
-    sol = carom.simulate(system, state, chosen, t1=t1, stepping=steps, progress=progress)
-    sol.save(out / f"{model}.nc")
-    figure = carom.plots.overview(sol, title=model.replace("_", " "))
-    figure.savefig(out / f"{model}.png", dpi=150)
-    summary(model, sol, [out / f"{model}.nc", out / f"{model}.png"])
+    path = run_of(path)
+    target = out or path.with_suffix(".html")
+    write = carom.film if target.suffix in (".gif", ".mp4") else carom.report
+    print(write(carom.load(path), target, frames=frames))
 
 
 def summary(title: str, sol: Any, files: list[Path]) -> None:
@@ -176,15 +142,21 @@ def summary(title: str, sol: Any, files: list[Path]) -> None:
     Console().print(table)
 
 
-@app.command()
-def paper(
-    key: Annotated[str, typer.Argument(help="for instance james2020")],
-    item: Annotated[
-        str | None, typer.Argument(help="one figure or table, for instance table1; all if left out")
-    ] = None,
-    out: Annotated[Path, typer.Option(help="folder for the figures")] = Path("out"),
-) -> None:
-    """Reproduce a paper's figures and tables: paper, carom, verdict."""
+def paper(key: str, item: str | None, out: Path) -> None:
+    """Reproduce a paper's figures and tables, or those of all papers."""
+    import carom
+
+    if key == "all":
+        if item is not None:
+            msg = f"'carom paper all' takes no item, got '{item}'"
+            raise ValueError(msg)
+        table_of_papers({name: paper_claims(name, None, out) for name in carom.papers.papers})
+    else:
+        paper_claims(key, item, out)
+
+
+def paper_claims(key: str, item: str | None, out: Path) -> dict[str, list[Any]]:
+    """Run the items of a paper, print their claims, save their figures; returns the claims by item."""
     from rich.console import Console
     from rich.table import Table
 
@@ -194,19 +166,34 @@ def paper(
     if item is not None and item not in items:
         msg = f"{key} has no item '{item}'; it has {', '.join(items)}"
         raise ValueError(msg)
+    found = {}
     for name in [item] if item else items:
-        claims, figure = items[name]()
+        found[name], figure = items[name]()
         table = Table("quantity", "paper", "carom", "verdict", "note", title=f"{key} {name}: {first_line(items[name])}")
-        for claim in claims:
+        for claim in found[name]:
             shown = [f"{x:.7g}" if isinstance(x, float) else str(x) for x in (claim.paper, claim.carom)]
             table.add_row(claim.what, *shown, claim.verdict, claim.note, style=None if claim.agrees else "yellow")
         Console().print(table)
         if figure is not None:
             out.mkdir(parents=True, exist_ok=True)
             figure.savefig(out / f"{key}_{name}.png", dpi=150)
+    return found
 
 
-@app.command()
+def table_of_papers(found: dict[str, dict[str, list[Any]]]) -> None:
+    """One row per paper: items, claims, and how many were reproduced, corrected or differ."""
+    from rich.console import Console
+    from rich.table import Table
+
+    verdicts = ("agrees", "corrected", "differs")
+    table = Table("paper", "items", "claims", "reproduced", "corrected", "differing", title="all papers")
+    for key, items in found.items():
+        claims = [claim for each in items.values() for claim in each]
+        counts = [str(sum(c.verdict == verdict for c in claims)) for verdict in verdicts]
+        table.add_row(key, str(len(items)), str(len(claims)), *counts)
+    Console().print(table)
+
+
 def doctor() -> None:
     """Versions, device, float64 and compilation cache."""
     import jax

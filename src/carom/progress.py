@@ -16,8 +16,8 @@ class Progress:
     def __exit__(self, *_: Any) -> None:
         return None
 
-    def update(self, t: float, steps: int) -> None:
-        """Told between chunks: the time reached and the steps accepted."""
+    def update(self, t: float, steps: int, note: str = "") -> None:
+        """Told between chunks: the time reached, the steps accepted, and step size and contacts in words."""
 
 
 class Bar(Progress):
@@ -42,13 +42,14 @@ class Bar(Progress):
         self.bar.start()
         self.task = self.bar.add_task("", total=self.t1 - self.t0, t=self.t0, t1=self.t1, note="")
 
-    def update(self, t: float, steps: int) -> None:
+    def update(self, t: float, steps: int, note: str = "") -> None:
         """Move the bar."""
         elapsed = time.perf_counter() - self.started
         if self.bar is None and elapsed >= self.delay:
             self.show()
         if self.bar is not None:
-            self.bar.update(self.task, completed=t - self.t0, t=t, note=f"{steps} steps, {steps / elapsed:,.0f}/s")
+            note = f"{note}, {steps} steps, {steps / elapsed:,.0f}/s".removeprefix(", ")
+            self.bar.update(self.task, completed=t - self.t0, t=t, note=note)
 
     def __exit__(self, *_: Any) -> None:
         if self.bar is not None:

@@ -86,7 +86,8 @@ class Run:
             with bar:
                 while not self.finished:
                     self.chunk()
-                    bar.update(self.reached, int(np.sum(np.asarray(self.carry.counts.accepted))))
+                    steps = int(np.sum(np.asarray(self.carry.counts.accepted)))
+                    bar.update(self.reached, steps, self.stores[0].latest())
                     if callback is not None:
                         callback(self)
         except KeyboardInterrupt:

@@ -71,6 +71,14 @@ class RowStore:
         needed[-_LOOK_BACK:] = True
         self.chunks = [rows[needed]]
 
+    def latest(self) -> str:
+        """Step size and contacts of the newest row, in words for the progress bar."""
+        if not self.chunks:
+            return ""
+        row = self.chunks[-1][-1]
+        closed = f", {int(np.sum(row[self.fields['mode'][0]] == 0))} laws closed" if "mode" in self.fields else ""
+        return f"h = {float(row[self.fields['h'][0]][0]):.2g}{closed}"
+
     def snapshot(self) -> dict[str, np.ndarray]:
         """The stored columns by name, the start as row 0."""
         width = max(columns.stop for columns, _ in self.fields.values())
@@ -163,6 +171,12 @@ class Solution:
         return (
             f"<Solution of {type(self.method).__name__}: {len(self)} rows, {n} coordinates, {span}, {self.status.name}>"
         )
+
+    def _repr_html_(self) -> str:
+        """The run in a notebook: evidence and a small picture."""
+        from carom.display import solution_html
+
+        return solution_html(self)
 
     @property
     def status(self) -> Status:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import platform
+import shlex
+import sys
+from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any, cast
@@ -30,6 +34,21 @@ from carom.tableaux import Tableau, from_name
 
 _RECORDS = (methods, steppings, newton, pjor, psor, semismooth)  # where stored records are looked up by name
 _DIMS = {"q": "coordinate", "v": "velocity", "v_minus": "velocity"}
+_LONG_NAMES = {
+    "time": "time",
+    "k": "index of the step",
+    "h": "step size",
+    "q": "coordinates",
+    "v": "velocities, right limits",
+    "v_minus": "velocities, left limits",
+    "residual": "residual of the equations of the step",
+    "iterations": "iterations of the solver",
+    "evaluations": "evaluations of the forces",
+    "impulse": "impulses of the contact laws",
+    "mode": "modes of the contact laws",
+    "multiplier": "multipliers of the bilateral constraints",
+    "order": "order used in the step",
+}
 
 
 def to_dataset(solution: Solution) -> xarray.Dataset:
@@ -52,13 +71,34 @@ def to_dataset(solution: Solution) -> xarray.Dataset:
         "carom": metadata.version("carom"),
         "jax": metadata.version("jax"),
         "stats": json.dumps(solution.stats),
+        "python": platform.python_version(),
+        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    return xarray.Dataset(variables, coords, attributes)
+    data = xarray.Dataset(variables, coords, attributes)
+    for name, long_name in _LONG_NAMES.items():
+        if name in data.variables:
+            data[name].attrs["long_name"] = long_name
+    return _with_units(data, solution.system.units)
+
+
+def _with_units(data: xarray.Dataset, units: tuple[str, ...]) -> xarray.Dataset:
+    """Units of the coordinates: one for all as an attribute, else one per coordinate."""
+    if len(set(units)) == 1:
+        data["q"].attrs["units"] = units[0]
+        data["v"].attrs["units"] = f"{units[0]} s-1"
+    elif len(units) == data.sizes["coordinate"]:
+        data = data.assign_coords(unit=("coordinate", list(units)))
+    return data
 
 
 def save(solution: Solution, path: Any) -> None:
     """Write the dataset and the carry; the file appears complete or not at all."""
-    path = Path(path)
+    write(with_carry(solution), path)
+
+
+def with_carry(solution: Solution) -> xarray.Dataset:
+    """The dataset and all that `resume` needs."""
     data = to_dataset(solution)
     for i, leaf in enumerate(jax.tree.leaves(solution.carry)):
         array = np.asarray(leaf)
@@ -66,6 +106,12 @@ def save(solution: Solution, path: Any) -> None:
         data[f"carry_{i}"] = (tuple(f"carry_{i}_{d}" for d in range(array.ndim)), stored)
     data.attrs["fingerprint"] = fingerprint(solution.system, solution.method, solution.stepping)
     data.attrs["segments"] = int(solution.carry.ends.size)
+    return data
+
+
+def write(data: xarray.Dataset, path: Any) -> None:
+    """Write a netCDF file that appears complete or not at all."""
+    path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(path.name + ".part")
     data.to_netcdf(partial, engine="h5netcdf")
@@ -94,8 +140,49 @@ def load(path: Any) -> Loaded:
     Example:
         >>> run = carom.load("run.nc"); run.t, run.q, run.v
     """
-    with xarray.open_dataset(Path(path), engine="h5netcdf") as data:
-        return Loaded(data.load())
+    path = Path(path)
+    if not path.exists() and segment_files(path):
+        return Loaded(merged(path))
+    if not path.exists():
+        msg = f"{path}: no such run"
+        raise ValueError(msg)
+    return Loaded(_read(path))
+
+
+def _read(path: Path) -> xarray.Dataset:
+    try:
+        with xarray.open_dataset(path, engine="h5netcdf") as data:
+            return data.load()
+    except OSError as error:
+        msg = f"{path}: not a run stored by carom ({str(error).splitlines()[0]})"
+        raise ValueError(msg) from None
+
+
+def segment_files(path: Path) -> list[Path]:
+    """The segments of an unfinished run, `run.nc.d/0001.nc` and so on, in their order."""
+    return sorted(path.with_name(path.name + ".d").glob("[0-9]*.nc"), key=lambda p: int(p.stem))
+
+
+def merged(path: Path) -> xarray.Dataset:
+    """The segments of an unfinished run as one dataset: rows of a later segment replace those from their k on."""
+    last: xarray.Dataset | None = None
+    parts: list[xarray.Dataset] = []
+    for file in segment_files(path):
+        last = _read(file)
+        parts = [part.isel(time=part["k"].to_numpy() < int(last["k"][0])) for part in parts]
+        parts.append(last)
+    assert last is not None
+    data = last.drop_dims("time")
+    for name in (n for n in last.variables if "time" in last[n].dims and n != "time"):
+        shape = last[name].shape[1:]
+        rows = [p[name].to_numpy() if name in p else np.zeros((p.sizes["time"], *shape)) for p in parts]
+        data[name] = (last[name].dims, np.concatenate(rows).astype(last[name].dtype), last[name].attrs)
+    return data.assign_coords(time=np.concatenate([p["time"].to_numpy() for p in parts]))
+
+
+def revive(run: Loaded, system: System | None = None) -> Solution:
+    """The solution of a stored run, with its system, as it was when it was stored."""
+    return resume(run, system=system, t1=float(run.data["carry_0"]))
 
 
 def resume(
@@ -105,7 +192,7 @@ def resume(
     method: AbstractMethod | None = None,
     stepping: AbstractStepping | None = None,
     t1: float | None = None,
-    save_every: int = 1,
+    save_every: int | None = None,
     stop: Any = None,
     callback: Any = None,
     progress: Any = None,
@@ -119,8 +206,9 @@ def resume(
     Example:
         >>> sol = carom.resume("run.nc", t1=60.0)
     """
-    stored = load(path)
+    stored = path if isinstance(path, Loaded) else load(path)
     attributes = stored.data.attrs
+    save_every = int(attributes.get("save_every", 1)) if save_every is None else save_every
     system = system or _stored_model(attributes)
     if method is None:
         method = cast(AbstractMethod, rebuild(json.loads(attributes["method"]), "method"))

@@ -17,6 +17,7 @@ class Claim:
         carom: the value found.
         agrees: whether the two agree, to the printed digits or the stated tolerance.
         note: what to know: a misprint, an inferred datum, a tolerance.
+        corrected: whether carom agrees with the statement after a misprint named in `note` is put right.
     """
 
     what: str
@@ -24,11 +25,12 @@ class Claim:
     carom: float | str
     agrees: bool
     note: str = ""
+    corrected: bool = False
 
     @property
     def verdict(self) -> str:
         """In one word."""
-        return "agrees" if self.agrees else "differs"
+        return "differs" if not self.agrees else "corrected" if self.corrected else "agrees"
 
 
 def number(what: str, paper: float, carom: float, rtol: float, note: str = "") -> Claim:

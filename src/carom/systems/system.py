@@ -60,6 +60,7 @@ class System(eqx.Module):
         jumps: instants at which forces jump in time; every stepping lands on them.
         structure: "auto", "dense" or "tridiagonal": what carom may assume of the Jacobians of the forces.
         labels: names of the coordinates, for plots and files.
+        units: units of the coordinates, one for all or one each, for plots and files.
 
     Example:
         >>> pendulum = carom.System(mass=1.0, potential=lambda q: 9.81 * (1 - jnp.cos(q[0])))
@@ -80,6 +81,7 @@ class System(eqx.Module):
     jumps: Array
     structure: str = eqx.field(static=True)
     labels: tuple[str, ...] = eqx.field(static=True)
+    units: tuple[str, ...] = eqx.field(static=True)
     origin: Origin | None = eqx.field(static=True)
 
     def __init__(
@@ -99,6 +101,7 @@ class System(eqx.Module):
         jumps: Numbers = (),
         structure: str = "auto",
         labels: Sequence[str] = (),
+        units: str | Sequence[str] = (),
     ):
         self.mass = user_function(mass, "mass", ("q",), ("t", "q")) if callable(mass) else _mass(mass)
         named = potential if isinstance(potential, Mapping) else {} if potential is None else {CONSERVATIVE: potential}
@@ -128,6 +131,7 @@ class System(eqx.Module):
             raise ValueError(msg)
         self.structure = structure
         self.labels = tuple(labels)
+        self.units = (units,) if isinstance(units, str) else tuple(units)
         self.origin = None
 
     @classmethod
@@ -191,6 +195,12 @@ class System(eqx.Module):
         return alone and neighbours and self.has_neighbour_potential
 
     # ---- mass ---------------------------------------------------------------------------------------------------
+
+    def _repr_html_(self) -> str:
+        """The system in a notebook."""
+        from carom.display import system_html
+
+        return system_html(self)
 
     def mass_at(self, t: Array, q: Array) -> Any:
         """Mass as a scalar, a diagonal or a matrix."""

@@ -1,0 +1,198 @@
+"use strict";
+// Linked plots on canvases: one time range and one cursor shared by all.
+const HUES = ["blue", "orange", "green", "purple", "red", "cyan", "ink"];
+
+function bytesOf(text) {
+  const raw = atob(text), bytes = new Uint8Array(raw.length);
+  for (let i = 0; i < raw.length; i++) bytes[i] = raw.charCodeAt(i);
+  return bytes;
+}
+const floatsOf = (text) => new Float32Array(bytesOf(text).buffer);
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+
+// A canvas fitted to its box and to the density of the screen; returns its context in CSS pixels.
+function fitted(canvas) {
+  const ratio = window.devicePixelRatio || 1, w = canvas.clientWidth, h = canvas.clientHeight;
+  if (canvas.width !== Math.round(w * ratio) || canvas.height !== Math.round(h * ratio)) {
+    canvas.width = Math.round(w * ratio);
+    canvas.height = Math.round(h * ratio);
+  }
+  const g = canvas.getContext("2d");
+  g.setTransform(ratio, 0, 0, ratio, 0, 0);
+  g.clearRect(0, 0, w, h);
+  return [g, w, h];
+}
+
+// Round numbers between low and high, about n of them.
+function ticks(low, high, n) {
+  const raw = (high - low) / n;
+  if (!(raw > 0) || !isFinite(raw)) return [low];
+  const power = Math.pow(10, Math.floor(Math.log10(raw)));
+  const step = power * [1, 2, 5, 10].find((s) => s * power >= raw);
+  const found = [];
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) found.push(i * step);
+  return found;
+}
+const number = (x) => (x === 0 ? "0" : Math.abs(x) >= 1e5 || Math.abs(x) < 1e-3 ? x.toExponential(1) : String(+x.toPrecision(4)));
+
+class Plot {
+  constructor(data, place, link) {
+    Object.assign(this, data);
+    this.link = link;
+    this.hidden = new Set();
+    const card = document.createElement("section");
+    card.className = "card plot";
+    const heading = document.createElement("h2");
+    heading.textContent = this.unit ? `${this.title} [${this.unit}]` : this.title;
+    this.canvas = document.createElement("canvas");
+    this.legend = document.createElement("div");
+    this.legend.className = "legend";
+    card.append(heading, this.canvas, this.legend);
+    place.append(card);
+    if (this.kind === "lines") this.series = this.series.map((s) => ({ name: s.name, t: floatsOf(s.t), y: floatsOf(s.y) }));
+    if (this.kind === "image") this.pixels = bytesOf(this.pixels);
+    this.listen();
+  }
+
+  listen() {
+    const time = (event) => {
+      const [a, b] = this.link.range, left = this.left, right = this.canvas.clientWidth - 8;
+      return a + ((event.offsetX - left) / (right - left)) * (b - a);
+    };
+    let pressed = false;
+    this.canvas.addEventListener("pointerdown", (e) => { pressed = true; this.link.seek(time(e)); });
+    this.canvas.addEventListener("pointermove", (e) => { if (pressed) this.link.seek(time(e)); });
+    window.addEventListener("pointerup", () => { pressed = false; });
+    this.canvas.addEventListener("wheel", (e) => { e.preventDefault(); this.link.zoom(time(e), e.deltaY > 0 ? 1.25 : 0.8); }, { passive: false });
+    this.canvas.addEventListener("dblclick", () => this.link.zoom(0, Infinity));
+  }
+
+  heights() {
+    let low = Infinity, high = -Infinity;
+    const [a, b] = this.link.range;
+    for (const s of this.series) {
+      if (this.hidden.has(s.name)) continue;
+      for (let i = 0; i < s.t.length; i++) {
+        if (s.t[i] < a || s.t[i] > b) continue;
+        if (s.y[i] < low) low = s.y[i];
+        if (s.y[i] > high) high = s.y[i];
+      }
+    }
+    if (!(low <= high)) return [0, 1];
+    if (this.scale === "log") {
+      const p = Math.log10(Math.max(low, 1e-30)), q = Math.log10(Math.max(high, 1e-30));
+      return q - p < 0.5 ? [p - 0.5, q + 0.5] : [p, q];
+    }
+    const pad = 0.06 * (high - low) || Math.abs(high) * 0.1 || 1;
+    return [low - pad, high + pad];
+  }
+
+  draw() {
+    const [g, w, h] = fitted(this.canvas);
+    g.font = "11px system-ui, sans-serif";
+    this.left = 54;
+    const area = { left: this.left, right: w - 8, top: 6, bottom: h - 20 };
+    const [a, b] = this.link.range;
+    const x = (t) => area.left + ((t - a) / (b - a || 1)) * (area.right - area.left);
+    g.fillStyle = colour("faint");
+    g.strokeStyle = colour("line");
+    for (const t of ticks(a, b, Math.max(2, w / 90))) {
+      g.beginPath(); g.moveTo(x(t), area.top); g.lineTo(x(t), area.bottom); g.stroke();
+      g.textAlign = x(t) > w - 24 ? "right" : "center";
+      g.fillText(number(t), Math.min(x(t), w - 2), h - 6);
+    }
+    g.save();
+    if (this.kind === "lines") this.drawLines(g, area, x);
+    if (this.kind === "modes") this.drawModes(g, area, x);
+    if (this.kind === "image") this.drawImage(g, area, x);
+    g.restore();
+    const now = x(this.link.time);
+    if (now >= area.left && now <= area.right) {
+      g.strokeStyle = colour("red");
+      g.beginPath(); g.moveTo(now, area.top); g.lineTo(now, area.bottom); g.stroke();
+    }
+  }
+
+  drawLines(g, area, x) {
+    const [low, high] = this.heights(), log = this.scale === "log";
+    const y = (v) => area.bottom - (((log ? Math.log10(Math.max(v, 1e-30)) : v) - low) / (high - low)) * (area.bottom - area.top);
+    g.textAlign = "right";
+    for (const v of ticks(low, high, 4)) {
+      const place = y(log ? Math.pow(10, v) : v);
+      g.beginPath(); g.moveTo(area.left, place); g.lineTo(area.right, place); g.stroke();
+      g.fillText(log ? Math.pow(10, v).toExponential(0) : number(v), area.left - 5, place + 4);
+    }
+    g.beginPath();
+    g.rect(area.left, area.top, area.right - area.left, area.bottom - area.top);
+    g.clip();
+    g.lineWidth = 1.4;
+    this.series.forEach((s, i) => {
+      if (this.hidden.has(s.name)) return;
+      g.strokeStyle = this.hue(i);
+      g.beginPath();
+      for (let k = 0; k < s.t.length; k++) k ? g.lineTo(x(s.t[k]), y(s.y[k])) : g.moveTo(x(s.t[k]), y(s.y[k]));
+      g.stroke();
+    });
+  }
+
+  hue(i) { return this.series.length > HUES.length ? `hsl(${215 + (300 * i) / this.series.length} 65% ${this.link.dark() ? 65 : 42}%)` : colour(HUES[i]); }
+
+  drawModes(g, area, x) {
+    const row = (area.bottom - area.top) / this.strips.length;
+    const hues = { 0: "blue", 1: "line", "-1": "orange" };
+    g.textAlign = "right";
+    this.strips.forEach((strip, i) => {
+      g.fillStyle = colour("faint");
+      g.fillText(String(i + 1), area.left - 6, area.top + (i + 0.5) * row + 4);
+    });
+    g.beginPath(); g.rect(area.left, area.top, area.right - area.left, area.bottom - area.top); g.clip();
+    this.strips.forEach((strip, i) => strip.forEach(([from, to, mode]) => {
+      g.fillStyle = colour(hues[mode] || "purple");
+      g.fillRect(x(from), area.top + i * row + 0.14 * row, Math.max(x(to) - x(from), 0.5), 0.72 * row);
+    }));
+  }
+
+  drawImage(g, area, x) {
+    if (!this.bitmap || this.bitmapDark !== this.link.dark()) this.paint();
+    g.textAlign = "right";
+    g.fillText("1", area.left - 6, area.bottom);
+    g.fillText(String(this.of), area.left - 6, area.top + 10);
+    g.beginPath(); g.rect(area.left, area.top, area.right - area.left, area.bottom - area.top); g.clip();
+    g.imageSmoothingEnabled = false;
+    g.drawImage(this.bitmap, x(this.span[0]), area.top, x(this.span[1]) - x(this.span[0]), area.bottom - area.top);
+  }
+
+  paint() {
+    this.bitmapDark = this.link.dark();
+    this.bitmap = document.createElement("canvas");
+    this.bitmap.width = this.columns; this.bitmap.height = this.rows;
+    const g = this.bitmap.getContext("2d"), image = g.createImageData(this.columns, this.rows);
+    const zero = this.bitmapDark ? [22, 27, 34] : [255, 255, 255], ends = this.bitmapDark ? [[240, 136, 62], [88, 166, 255]] : [[217, 104, 10], [11, 98, 196]];
+    for (let r = 0; r < this.rows; r++) for (let c = 0; c < this.columns; c++) {
+      const value = (this.pixels[r * this.columns + c] - 127) / 127, end = ends[value < 0 ? 0 : 1];
+      const part = Math.sqrt(Math.abs(value)), k = 4 * ((this.rows - 1 - r) * this.columns + c);
+      for (let j = 0; j < 3; j++) image.data[k + j] = zero[j] + part * (end[j] - zero[j]);
+      image.data[k + 3] = 255;
+    }
+    g.putImageData(image, 0, 0);
+  }
+
+  key() {
+    this.legend.textContent = "";
+    const entry = (hue, name, toggle) => {
+      const span = document.createElement("span"), mark = document.createElement("b");
+      mark.style.background = hue;
+      span.append(mark, name);
+      if (this.hidden.has(name)) span.className = "off";
+      if (toggle) span.onclick = () => { this.hidden.has(name) ? this.hidden.delete(name) : this.hidden.add(name); this.key(); this.draw(); };
+      this.legend.append(span);
+    };
+    if (this.kind === "lines" && this.series.length > 1) this.series.forEach((s, i) => entry(this.hue(i), s.name, true));
+    if (this.kind === "modes") {
+      const names = { 0: "constraint (closed or stick)", 1: "impressed (open or slip +)", "-1": "slip −" };
+      const there = new Set(this.strips.flat().map((s) => s[2]));
+      for (const [mode, hue] of [[0, "blue"], [1, "line"], [-1, "orange"]]) if (there.has(mode)) entry(colour(hue), names[mode], false);
+    }
+    if (this.kind === "image") { entry(colour("blue"), `up to ${number(this.limit)}`, false); entry(colour("orange"), `down to ${number(-this.limit)}`, false); }
+  }
+}

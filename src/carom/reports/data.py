@@ -1,0 +1,261 @@
+"""What a report shows, as plain data: frames of the drawing, series of the plots, tables.
+
+Arrays travel as base64 of 32-bit floats; series are thinned to the extremes of each stretch of time, so that no peak is
+lost.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import numpy as np
+
+from carom.reports.drawings import draw
+from carom.reports.shapes import Circles, Drawing, Spring, framed
+
+_STRETCHES = 700
+_MOST_LINES = 12
+_MOST_EVENTS = 500
+
+
+def payload(run: Any, frames: int, title: str = "") -> dict[str, Any]:
+    """Everything the page needs."""
+    model, arguments = origin_of(run)
+    t = run.columns["t"]
+    times = np.linspace(t[0], t[-1], min(frames, max(2, 20 * len(t))))
+    picture = draw(model, at(t, run.columns["q"], times), arguments)
+    return {
+        "title": title or (model or "carom run").replace("_", " "),
+        "subtitle": subtitle(run),
+        "times": packed(times),
+        "drawing": shapes(picture),
+        "caption": picture.caption,
+        "box": view_box(picture),
+        "plots": [plot for plot in plots(run) if plot is not None],
+        "events": events(run),
+        "evidence": evidence(run),
+        "provenance": provenance(run, model, arguments),
+    }
+
+
+def origin_of(run: Any) -> tuple[str | None, dict[str, Any]]:
+    """Model and arguments of a run, if it is of a ready-made model."""
+    if hasattr(run, "data"):
+        stored = json.loads(run.data.attrs["model"])
+        return (None, {}) if stored is None else (stored[0], json.loads(stored[1]))
+    origin = run.system.origin
+    return (None, {}) if origin is None else (origin.name, json.loads(origin.arguments))
+
+
+def at(t: np.ndarray, rows: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Rows at other times, on straight lines between those stored."""
+    return np.stack([np.interp(times, t, column) for column in rows.T], axis=1)
+
+
+def packed(values: Any) -> str:
+    """An array as base64 of little-endian 32-bit floats."""
+    with np.errstate(over="ignore"):
+        return base64.b64encode(np.ascontiguousarray(values, "<f4").tobytes()).decode()
+
+
+# ---- the drawing ---------------------------------------------------------------------------------------------------
+
+
+def shapes(picture: Drawing) -> list[dict[str, Any]]:
+    """The shapes of a drawing as plain data."""
+    return [_shape(shape) for shape in picture.shapes]
+
+
+def _shape(shape: Any) -> dict[str, Any]:
+    points = framed(shape.points)
+    plain = {"n": points.shape[1], "frames": len(points), "points": packed(points), "colour": shape.colour}
+    if isinstance(shape, Circles):
+        radius = np.broadcast_to(np.asarray(shape.radius, float), (points.shape[1],))
+        shade = None if shape.shade is None else packed(shape.shade)
+        return plain | {"kind": "circles", "radius": packed(radius), "fill": shape.fill, "shade": shade}
+    if isinstance(shape, Spring):
+        return plain | {"kind": "spring", "width": shape.width, "coils": shape.coils}
+    return plain | {"kind": "line", "width": shape.width, "fill": shape.fill, "dashed": shape.dashed}
+
+
+def view_box(picture: Drawing) -> list[float]:
+    """Left, bottom, right, top of everything drawn in any frame, with a margin."""
+    low, high = np.full(2, np.inf), np.full(2, -np.inf)
+    for shape in picture.shapes:
+        pad = float(np.max(shape.radius)) if isinstance(shape, Circles) else 0.0
+        points = framed(shape.points).reshape(-1, 2)
+        points = points[np.isfinite(points).all(axis=1)]
+        if len(points):
+            low, high = np.minimum(low, points.min(0) - pad), np.maximum(high, points.max(0) + pad)
+    if not np.isfinite(low).all():
+        low, high = -np.ones(2), np.ones(2)
+    margin = 0.04 * max(float((high - low).max()), 1e-300)
+    return [float(x) for x in (*(low - margin), *(high + margin))]
+
+
+# ---- plots ---------------------------------------------------------------------------------------------------------
+
+
+def plots(run: Any) -> list[dict[str, Any] | None]:
+    """Coordinates, velocities, energies, contact forces, modes, steps, residuals: whatever was recorded."""
+    c = run.columns
+    labels, units = names_of(run)
+    forces = c["impulse"] / np.where(c["h"] > 0, c["h"], np.inf)[:, None] if "impulse" in c else None
+    found = [
+        vectors("coordinates", c["t"], c["q"], labels, units),
+        space_time("velocities over place and time", c["t"], c["v"]),
+        vectors("velocities", c["t"], c["v"], labels, f"{units}/s" if units else ""),
+        energies(run),
+        None if forces is None else vectors("contact forces", c["t"], forces, ()),
+        vectors("multipliers", c["t"], c["multiplier"], ()) if "multiplier" in c else None,
+        modes(c["t"], c["mode"]) if "mode" in c else None,
+        lines("step size", c["t"][1:], {"h": c["h"][1:]}, scale="log"),
+        lines("order", c["t"][1:], {"order": c["order"][1:]}) if "order" in c else None,
+    ]
+    if "residual" in c and np.any(c["residual"] > 0):
+        found.append(lines("residual", c["t"][1:], {"residual": np.maximum(c["residual"][1:], 1e-18)}, scale="log"))
+    return found
+
+
+def names_of(run: Any) -> tuple[tuple[str, ...], str]:
+    """Labels of the coordinates, and their unit if all share one."""
+    if hasattr(run, "data"):
+        labels = run.data["coordinate"].values.tolist() if "coordinate" in run.data.coords else ()
+        return tuple(str(x) for x in labels), str(run.data["q"].attrs.get("units", ""))
+    units = set(run.system.units)
+    return run.system.labels, units.pop() if len(units) == 1 else ""
+
+
+def vectors(title: str, t: np.ndarray, rows: np.ndarray, labels: tuple[str, ...], unit: str = "") -> dict[str, Any]:
+    """A line per entry; of many, a dozen evenly spaced ones."""
+    rows = rows.reshape(len(rows), -1)
+    n = rows.shape[1]
+    kept = np.unique(np.linspace(0, n - 1, min(n, _MOST_LINES)).round().astype(int)) if n else []
+    names = labels if len(labels) == n else [str(i + 1) for i in range(n)]
+    return lines(title, t, {names[i]: rows[:, i] for i in kept}, unit=unit)
+
+
+def lines(
+    title: str, t: np.ndarray, series: dict[str, np.ndarray], scale: str = "linear", unit: str = ""
+) -> dict[str, Any]:
+    """A plot of named series over time."""
+    plain = []
+    for name, values in series.items():
+        kept = extremes(values)
+        plain.append({"name": name, "t": packed(t[kept]), "y": packed(np.nan_to_num(values[kept]))})
+    return {"kind": "lines", "title": title, "series": plain, "scale": scale, "unit": unit}
+
+
+def extremes(values: np.ndarray) -> np.ndarray:
+    """Rows with the smallest and the largest value of every stretch, the first and the last."""
+    n = len(values)
+    if n <= 2 * _STRETCHES:
+        return np.arange(n)
+    size = -(-n // _STRETCHES)
+    padded = np.pad(values, (0, -n % size), mode="edge").reshape(-1, size)
+    start = size * np.arange(len(padded))
+    found = np.concatenate([[0, n - 1], start + padded.argmin(1), start + padded.argmax(1)])
+    return np.unique(np.minimum(found, n - 1))
+
+
+def energies(run: Any) -> dict[str, Any] | None:
+    """Kinetic, potential and total energy, if the system is known."""
+    if not hasattr(run, "account"):
+        return None
+    account = run.account
+    parts = {"total": account.energy, "kinetic": account.kinetic, "potential": account.potential}
+    return lines("energies", run.columns["t"], parts)
+
+
+def space_time(title: str, t: np.ndarray, rows: np.ndarray) -> dict[str, Any] | None:
+    """A picture of many coordinates over time: place upward, time to the right."""
+    if rows.shape[1] <= _MOST_LINES:
+        return None
+    columns = np.linspace(t[0], t[-1], 480)
+    kept = np.unique(np.linspace(0, rows.shape[1] - 1, min(rows.shape[1], 160)).round().astype(int))
+    image = at(t, rows[:, kept], columns).T
+    limit = float(np.abs(image).max()) or 1.0
+    bytes_ = np.round(127 + 127 * image / limit).astype(np.uint8)
+    plain = {"rows": len(kept), "columns": 480, "limit": limit, "of": rows.shape[1]}
+    span = [float(t[0]), float(t[-1])]
+    return plain | {
+        "kind": "image",
+        "title": title,
+        "pixels": base64.b64encode(bytes_.tobytes()).decode(),
+        "span": span,
+    }
+
+
+def modes(t: np.ndarray, rows: np.ndarray) -> dict[str, Any]:
+    """The mode diagram of Studer2008 Fig. 13: per contact law, stretches of equal mode as [from, to, mode]."""
+    rows = rows.reshape(len(rows), -1)
+    strips = []
+    for values in rows.T:
+        changes = np.flatnonzero(np.diff(values)) + 1
+        starts, ends = np.append(0, changes), np.append(changes, len(t) - 1)
+        strips.append([[float(t[a]), float(t[b]), int(values[a])] for a, b in zip(starts, ends)])
+    return {"kind": "modes", "title": "modes of the contact laws", "strips": strips}
+
+
+# ---- tables --------------------------------------------------------------------------------------------------------
+
+
+def events(run: Any) -> dict[str, Any] | None:
+    """The switching points as a table, if any were recorded."""
+    table = getattr(run, "events", None)
+    if table is None or not len(table):
+        return None
+    names = list(table.dtype.names or ("event",))
+    rows = [[shown(value) for value in np.atleast_1d(row).tolist()[0]] for row in table[:_MOST_EVENTS]]
+    return {"names": names, "rows": rows, "count": len(table)}
+
+
+def shown(value: Any) -> str:
+    """A number with six digits, or the text."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def subtitle(run: Any) -> str:
+    """Method, rows and time in one line."""
+    t, q = run.columns["t"], run.columns["q"]
+    return f"{kind_of(run, 'method')}, {len(t)} rows, {q.shape[1]} coordinates, t = {t[0]:.6g} to {t[-1]:.6g}"
+
+
+def kind_of(run: Any, part: str) -> str:
+    """Class name of the method or the stepping."""
+    if hasattr(run, "data"):
+        return str(json.loads(run.data.attrs[part])["class"])
+    return type(getattr(run, part)).__name__
+
+
+def evidence(run: Any) -> list[list[str]]:
+    """Counters, energy account, worst residuals."""
+    stats = run.stats
+    rows = [["method", kind_of(run, "method")], ["stepping", kind_of(run, "stepping")]]
+    rows += [["steps", f"{stats['accepted']} accepted, {stats['rejected']} rejected"]]
+    rows += [["evaluations", f"{stats['evaluations']} of the forces, {stats['iterations']} solver iterations"]]
+    if hasattr(run, "account"):
+        energy = run.account.energy
+        rows += [["energy", f"{energy[0]:.6g} at the start, {energy[-1]:.6g} at the end"]]
+        rows += [[f"worst {name}", f"{value:.3g}"] for name, value in run.account.worst.items()]
+    if stats.get("seconds"):
+        rows += [["seconds", f"{stats['seconds']:.3f} running, {stats['compile_seconds']:.2f} compiling"]]
+    return rows
+
+
+def provenance(run: Any, model: str | None, arguments: dict[str, Any]) -> list[list[str]]:
+    """Where the run comes from: model, parameters, versions, command."""
+    from importlib import metadata
+
+    attributes = run.data.attrs if hasattr(run, "data") else {n: metadata.version(n) for n in ("carom", "jax")}
+    rows = [["model", model or "user functions"]]
+    rows += [[name, _short(value)] for name, value in arguments.items()]
+    rows += [[name, str(attributes[name])] for name in ("carom", "jax", "command", "created") if name in attributes]
+    return rows
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

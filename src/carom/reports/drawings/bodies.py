@@ -1,0 +1,115 @@
+"""Drawings of bodies that fall, hit, slide and rock."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from carom.reports.drawings.register import drawing
+from carom.reports.shapes import Circles, Drawing, Line, Spring, box, chain, ground, stack, turned, wall
+
+
+@drawing("falling_mass", "bouncing_ball")
+def ball(q: np.ndarray, a: dict[str, Any]) -> Drawing:
+    """A ball above a table, drawn with its lowest point at the height q."""
+    del a
+    r = 0.06 * (np.abs(q).max() or 1.0)
+    centre = stack(np.zeros((len(q), 1)), q[:, :1] + r)
+    return Drawing([ground(-8 * r, 8 * r), Circles(centre, r)])
+
+
+@drawing("impact_oscillator")
+def impact_oscillator(q: np.ndarray, a: dict[str, Any]) -> Drawing:
+    """A block on a spring beside a stop at x = 0."""
+    side = float(np.sign(a.get("side", -1.0)))
+    size = 0.08 * (np.ptp(np.append(q, 0.0)) or 1.0)
+    x = side * (side * q[:, 0] + size)
+    anchor = side * (np.abs(q).max() + 6 * size)
+    centre = stack(x, np.zeros_like(x))
+    spring = Spring(chain([anchor, 0.0], centre + np.array([side * size, 0.0])))
+    walls = [wall(-3 * size, 3 * size, 0.0, right=side < 0), wall(-3 * size, 3 * size, anchor, right=side > 0)]
+    low, high = sorted((0.0, anchor))
+    body = Line(box(centre, np.zeros(len(q)), size, size), "blue", fill=True)
+    return Drawing([*walls, ground(low, high, -size), spring, body])
+
+
+@drawing("sliding_mass")
+def sliding_mass(q: np.ndarray, a: dict[str, Any]) -> Drawing:
+    """A mass on a table seen from above, with its whole path."""
+    del a
+    size = 0.03 * (np.ptp(q, axis=0).max() or 1.0)
+    return Drawing([Line(q, "grey", 1.0), Circles(q[:, None], size)], "seen from above")
+
+
+@drawing("super_ball")
+def super_ball(q: np.ndarray, a: dict[str, Any]) -> Drawing:
+    """A ball between floor and ceiling, with a spoke that shows its rotation."""
+    r, ceiling = float(a.get("radius", 0.1)), float(a.get("ceiling", 1.0))
+    left, right = q[:, 0].min() - 3 * r, q[:, 0].max() + 3 * r
+    spoke = Line(chain(q[:, :2], q[:, :2] + turned(q[:, 2], r, 0.0)), "ink")
+    walls = [ground(left, right), ground(left, right, ceiling, below=False)]
+    return Drawing([*walls, Line(q[:, :2], "grey", 1.0, dashed=True), Circles(q[:, None, :2], r), spoke])
+
+
+@drawing("rocking_block")
+def rocking_block(q: np.ndarray, a: dict[str, Any]) -> Drawing:
+    """A block on a table."""
+    w, h = float(a.get("half_width", 0.0125)), float(a.get("half_height", 0.05))
+    reach = 2.5 * max(w, h)
+    middle = 0.5 * (q[:, 0].min() + q[:, 0].max())
+    body = Line(box(q[:, :2], q[:, 2], w, h), "blue", fill=True)
+    return Drawing([ground(middle - reach, middle + reach), body])
+
+
+@drawing("block_on_belt")
+def block_on_belt(q: np.ndarray, a: dict[str, Any]) -> Drawing:
+    """A block on a belt (orange), held by a spring to the left."""
+    del a
+    size = 0.12 * (np.ptp(q) or 1.0)
+    anchor = q.min() - 8 * size
+    right = q.max() + 4 * size
+    centre = stack(q[:, 0], np.full(len(q), size))
+    spring = Spring(chain([anchor, size], centre - np.array([size, 0.0])))
+    belt = Line([[anchor + 2 * size, 0.0], [right, 0.0]], "orange", 3.0)
+    wheels = Circles([[anchor + 2 * size, -0.5 * size], [right, -0.5 * size]], 0.5 * size, "grey", fill=False)
+    body = Line(box(centre, np.zeros(len(q)), size, size), "blue", fill=True)
+    return Drawing([wall(-size, 3 * size, anchor, right=False), belt, wheels, spring, body])
+
+
+@drawing("painleve_rod", "impacting_stick")
+def painleve_rod(q: np.ndarray, a: dict[str, Any]) -> Drawing:
+    """A rod on its lower front tip; the eye moves with it and posts on the ground show how fast."""
+    s = float(a.get("half_length", 1.0))
+    along = turned(-q[:, 2], s, 0.0)
+    x = s * (np.ceil(q[:, :1] / s - 2.4) + np.arange(5))
+    marks = Circles(stack(x, np.full(x.shape, -0.05 * s)), 0.04 * s, "grey")
+    floor = Line(stack(q[:, :1] + np.array([-2.5, 2.5]) * s, np.zeros((len(q), 2))), "grey")
+    rod = Line(chain(q[:, :2] - along, q[:, :2] + along), "blue", 5.0)
+    return Drawing([floor, marks, rod, Circles((q[:, :2] + along)[:, None], 0.04 * s, "orange")]).seen_from(q[:, 0])
+
+
+_WOODPECKER = {"r_0": 0.0025, "r_M": 0.0031, "h_M": 0.0058, "l_M": 0.010, "l_G": 0.015, "h_S": 0.02, "l_S": 0.0201}
+
+
+@drawing("woodpecker")
+def woodpecker(q: np.ndarray, a: dict[str, Any]) -> Drawing:
+    """Pole, sleeve, spring and bird (Glocker's data)."""
+    p = _WOODPECKER | {key: float(a[key]) for key in _WOODPECKER if key in a}
+    sleeve = stack(np.zeros(len(q)), q[:, 0])
+    hinge = sleeve + turned(q[:, 1], p["l_M"], 0.0)
+    bird = hinge + turned(q[:, 2], p["l_G"], 0.0)
+    beak = bird + turned(q[:, 2], -p["l_S"], p["h_S"])
+    head = bird + turned(q[:, 2], -0.35 * p["l_S"], p["h_S"])
+    tail = bird + turned(q[:, 2], 0.3 * p["l_S"], -1.1 * p["h_S"])
+    low, high = q[:, 0].min() - 2 * p["h_S"], q[:, 0].max() + 2.5 * p["h_S"]
+    pole = Line(box(np.array([0.0, 0.5 * (low + high)]), 0.0, p["r_0"], 0.5 * (high - low)), "grey", 1.0, fill=True)
+    ring = Line(box(sleeve, q[:, 1], p["r_M"], p["h_M"]), "ink", 2.0)
+    body = Line(chain(tail, bird, head), "blue", 9.0)
+    shapes = [
+        pole,
+        ring,
+        Spring(chain(sleeve + turned(q[:, 1], p["r_M"], 0.0), hinge, bird)[:, [0, 2]], "orange"),
+        body,
+    ]
+    return Drawing([*shapes, Line(chain(head, beak), "red", 4.0), Circles(head[:, None], 0.0045, "blue")])

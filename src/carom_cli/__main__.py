@@ -1,0 +1,5 @@
+"""`python -m carom_cli`."""
+
+from carom_cli.app import main
+
+main()

@@ -1,0 +1,118 @@
+"""Commands and options; what they do is in `carom.cli`, imported when a command runs.
+
+Exit codes: 0 done, 1 the run failed, 2 a mistake in what was asked, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Dynamics that hit, stick, slide, chain or conserve.",
+)
+
+Out = Annotated[Path, typer.Option(help="folder for the results")]
+Progress = Annotated[bool, typer.Option(help="show a progress bar")]
+Every = Annotated[float, typer.Option("--segments", help="seconds between segments on disk, for `carom resume`")]
+
+
+def main() -> None:
+    """Run the command line; a user's mistake ends in one line, not in a traceback."""
+    try:
+        app()
+    except KeyboardInterrupt as error:
+        _end(str(error) or "interrupted", 130)
+    except (ValueError, TypeError, OSError, MemoryError, ArithmeticError) as error:
+        _end(error, 2)
+    except RuntimeError as error:
+        if type(error).__name__ != "SimulationError":
+            raise
+        _end(error, 1)
+
+
+def _end(message: object, code: int) -> None:
+    """One line on stderr, and the exit code."""
+    typer.secho("carom: " + " ".join(str(message).split()), fg="red" if sys.stderr.isatty() else None, err=True)
+    raise SystemExit(code) from None
+
+
+@app.command("list")
+def list_all() -> None:
+    """Models, methods, steppings and papers, each with a line of what it is for."""
+    from carom import cli
+
+    cli.list_all()
+
+
+@app.command()
+def run(
+    what: Annotated[str, typer.Argument(metavar="MODEL|SCENARIO.toml", help="a model of `carom list`, or a file")],
+    t1: Annotated[float | None, typer.Option(help="end of the run  [default: 10]")] = None,
+    h: Annotated[float | None, typer.Option(help="step size  [default: 0.01]")] = None,
+    method: Annotated[str | None, typer.Option(help="for instance 'IRK(gauss(2))'")] = None,
+    stepping: Annotated[str | None, typer.Option(help="for instance 'Constant(0.1)', in place of --h")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="model parameter, key=value")] = None,
+    save_every: Annotated[int | None, typer.Option(help="keep every n-th step  [default: 1]")] = None,
+    out: Out = Path("out"),
+    progress: Progress = True,
+    every: Every = 10.0,
+) -> None:
+    """Run a model or a scenario file: evidence on the terminal; result, figure and report in a folder."""
+    from carom import cli
+
+    given = {"t1": t1, "h": h, "method": method, "stepping": stepping, "save_every": save_every}
+    cli.run(what, {name: x for name, x in given.items() if x is not None}, set_ or [], out, progress, every)
+
+
+@app.command()
+def resume(
+    path: Annotated[Path, typer.Argument(metavar="RUN", help="run.nc, finished or not")],
+    t1: Annotated[float | None, typer.Option(help="another end of the run")] = None,
+    progress: Progress = True,
+    every: Every = 10.0,
+) -> None:
+    """Go on with a run that was killed or interrupted, or to a later end."""
+    from carom import cli
+
+    cli.resume(path, t1, progress, every)
+
+
+@app.command()
+def report(
+    path: Annotated[Path, typer.Argument(metavar="RUN", help="run.nc, finished or not")],
+    out: Annotated[
+        Path | None, typer.Option(help="an .html, .gif or .mp4 file  [default: HTML beside the run]")
+    ] = None,
+    frames: Annotated[int, typer.Option(help="frames of the animation")] = 600,
+) -> None:
+    """Write the report of a stored run: one HTML file that needs no network (or the animation alone as a film)."""
+    from carom import cli
+
+    cli.report(path, out, frames)
+
+
+@app.command()
+def paper(
+    key: Annotated[str, typer.Argument(help="for instance james2020, or all")],
+    item: Annotated[str | None, typer.Argument(help="one figure or table, for instance table1")] = None,
+    out: Out = Path("out"),
+) -> None:
+    """Reproduce a paper's figures and tables: paper, carom, verdict; `all` ends with one table of all papers."""
+    from carom import cli
+
+    cli.paper(key, item, out)
+
+
+@app.command()
+def doctor() -> None:
+    """Versions, device, float64 and compilation cache."""
+    from carom import cli
+
+    cli.doctor()

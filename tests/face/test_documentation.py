@@ -1,0 +1,45 @@
+"""Everything shown is run: the Python of README and docs, the scenarios of the docs, the links between pages."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from carom.scenario import read
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def blocks(page, language):
+    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M)
+
+
+def with_code(language):
+    return [p for p in PAGES if blocks(p, language)]
+
+
+@pytest.mark.parametrize("page", with_code("python"), ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_the_snippets_of_a_page_run_in_order(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code = "\n".join(blocks(page, "python"))
+    exec(compile(code, str(page), "exec"), {"__name__": "snippet"})
+
+
+@pytest.mark.parametrize("page", with_code("toml"), ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_the_scenarios_of_a_page_are_valid(page, tmp_path):
+    for i, text in enumerate(blocks(page, "toml")):
+        file = tmp_path / f"{i}.toml"
+        file.write_text(text)
+        assert read(file, tmp_path).t1 > 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_links_between_pages_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists()
+
+
+def test_every_page_is_in_the_navigation():
+    named = set(re.findall(r"[\w/]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
+    assert named == {p.relative_to(ROOT / "docs").as_posix() for p in (ROOT / "docs").rglob("*.md")}

@@ -1,0 +1,40 @@
+"""Bridges and displays."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import carom
+
+
+def test_diffrax_solves_a_chain_to_the_same_motion():
+    diffrax = pytest.importorskip("diffrax")
+    system = carom.System(1.0, lambda q: 1 - jnp.cos(q[0]), {"drag": lambda t, q, v: -0.1 * v})
+    state = carom.State([1.0], [0.0])
+    control = diffrax.PIDController(rtol=1e-10, atol=1e-10)
+    term = carom.to_diffrax(system)
+    theirs = diffrax.diffeqsolve(
+        term, diffrax.Dopri8(), 0.0, 5.0, 0.01, (state.q, state.v), stepsize_controller=control
+    )
+    ours = carom.simulate(system, state, carom.IRK(carom.gauss(3)), t1=5.0, h=0.01)
+    assert np.asarray(theirs.ys[0][-1]) == pytest.approx(ours.q[-1], abs=1e-8)
+    assert np.asarray(theirs.ys[1][-1]) == pytest.approx(ours.v[-1], abs=1e-8)
+
+
+def test_what_diffrax_cannot_do_is_refused_by_name():
+    with pytest.raises(ValueError, match="this one has constraints"):
+        carom.to_diffrax(carom.System(1.0, constraints=lambda q: q[:1]))
+    with pytest.raises(TypeError, match="must be a carom System"):
+        carom.to_diffrax("system")
+
+
+def test_notebooks_show_the_system_and_the_evidence():
+    chain, state = carom.models.trimer()
+    assert all(word in chain._repr_html_() for word in ("trimer", "contact", "rate damping"))
+    shown = carom.simulate(chain, state, carom.TailoredTheta(), t1=1.0, h=0.1)._repr_html_()
+    assert "worst residual" in shown
+    assert shown.count("<polyline") == 3
+
+
+def test_labels_are_escaped_in_notebooks():
+    assert "<b>" not in carom.System(1.0, labels=("<b>",))._repr_html_()
