@@ -75,3 +75,9 @@ def test_exact_solutions_of_the_layered_media_agree():
 def test_bad_arguments_are_refused_by_name(build, word):
     with pytest.raises(ValueError, match=word):
         build()
+
+
+def test_forces_declared_opposite_must_be_so():
+    tilted = carom.Interactions(lambda a, b: (b - a) ** 2 + a * b, stencil=(0, 1), relative=True)
+    with pytest.raises(ValueError, match="relative=True, but the forces"):
+        carom.check(carom.System(1.0, tilted), carom.State([0.1, 0.4, 0.2], [0.0, 0.0, 0.0]))

@@ -50,6 +50,12 @@ def _judge(found: dict[str, np.ndarray], t: float) -> None:
         names = names_of([name.removeprefix("finite ") for name in bad])
         msg = f"NaN or infinity at the start (t = {t:g}) in {names}"
         raise ValueError(msg)
+    unequal = [
+        name.removeprefix("opposite ") for name, value in found.items() if name.startswith("opposite ") and not value
+    ]
+    if unequal:
+        msg = f"potential {names_of(unequal)}: relative=True, but the forces on the two coordinates are not opposite"
+        raise ValueError(msg)
     if found["mass singular"]:
         msg = "mass is singular at the start; if the constraints make up for it, use carom.augmented(system, state)"
         raise ValueError(msg)
@@ -112,6 +118,9 @@ def _measure(system: System, state: State) -> dict[str, jax.Array]:
         "finite forces": jnp.all(jnp.isfinite(system.conservative_force(t, q))),
         "finite q'": jnp.all(jnp.isfinite(system.rate(t, q, v))),
     }
+    for name, part in system.potential.items():
+        if getattr(part, "relative", False):
+            found[f"opposite {name}"] = part.is_opposite(q)
     lam = jnp.zeros(system.constraint(t, q).size)
     if system.hamiltonian is not None:
         found["finite Hamiltonian"] = jnp.isfinite(system.total_energy(t, q, v))

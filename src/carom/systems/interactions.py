@@ -122,6 +122,11 @@ class Interactions(eqx.Module):
             once = jax.lax.optimization_barrier(once)
         return once[d:] - once[:n]
 
+    def is_opposite(self, q: Float[Array, " n"]) -> Array:
+        """Whether the forces on the two coordinates of every interaction are opposite, as `relative` says."""
+        whole = jax.grad(self)(q)
+        return jnp.max(jnp.abs(whole - self.gradient(q))) <= 1e-9 * jnp.max(jnp.abs(whole)) + 1e-300
+
     def scaled(self, factor: ArrayLike) -> Interactions:
         """The same interactions, every energy multiplied by `factor` (a scalar or one per interaction)."""
         return eqx.tree_at(lambda i: i.weight, self, self.weight * factor)
