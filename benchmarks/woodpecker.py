@@ -1,6 +1,7 @@
 """Moreau steps of the woodpecker toy: carom against Siconos (Debian's python3-siconos), one core, one run.
 
 Same step size, same residual tolerance, state and impulses of every step recorded on both sides; compile time apart.
+The best of five blocks counts on both sides; processor time is given beside wall time, for machines with neighbours.
 Siconos runs in the system's interpreter (or in the one that SICONOS_PYTHON names); without it a note is printed.
 """
 
@@ -12,7 +13,7 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-H, STEPS, TOL, LANES = 2e-5, 50_000, 1e-10, 1000
+H, STEPS, TOL, LANES = 2e-5, 60_000, 1e-10, 1000
 
 
 def one_toy() -> dict:
@@ -26,12 +27,13 @@ def one_toy() -> dict:
     toy, state = carom.models.woodpecker()
     method = carom.MoreauMidpoint(carom.SemismoothNewton(tol=TOL))
     first = carom.simulate(toy, state, method, t1=STEPS * H, h=H)
-    seconds = []
+    best = {"wall": float("inf"), "cpu": float("inf")}
     for _ in range(5):
-        started = time.perf_counter()
-        sol = carom.simulate(toy, state, method, t1=STEPS * H, h=H)
-        seconds.append(time.perf_counter() - started)
-    return {"us": 1e6 * min(seconds) / STEPS, "phi_S": sol.q[-1, 2], "compile": first.stats["compile_seconds"]}
+        wall, cpu = time.perf_counter(), time.process_time()
+        carom.simulate(toy, state, method, t1=STEPS * H, h=H)
+        best["wall"] = min(best["wall"], 1e6 * (time.perf_counter() - wall) / STEPS)
+        best["cpu"] = min(best["cpu"], 1e6 * (time.process_time() - cpu) / STEPS)
+    return best | {"phi_S": first.q[STEPS // 4, 2], "compile": first.stats["compile_seconds"]}
 
 
 def many_toys() -> dict:
@@ -53,7 +55,7 @@ def many_toys() -> dict:
 def siconos() -> dict | None:
     """The same toy in Siconos, if it can be imported."""
     python = os.environ.get("SICONOS_PYTHON", "/usr/bin/python3")
-    arguments = [python, str(HERE / "siconos" / "woodpecker.py"), str(STEPS), str(H), str(TOL)]
+    arguments = [python, str(HERE / "siconos" / "woodpecker.py"), str(STEPS // 4), str(H), str(TOL)]
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     core = min(os.sched_getaffinity(0))
     run = subprocess.run(
@@ -70,14 +72,17 @@ def child(part: str) -> dict:
 def main() -> None:
     single, other = child("one_toy"), siconos()
     batch = child("many_toys")
-    print(f"carom, one toy, one core:   {single['us']:7.2f} us per step (compiled in {single['compile']:.1f} s)")
+    print(f"carom, one toy, one core:   {single['wall']:7.2f} us per step, {single['cpu']:.2f} us of processor time")
+    print(f"                            compiled in {single['compile']:.1f} s")
     print(f"carom, {LANES} toys, all cores: {batch['us']:7.3f} us per toy-step (compiled in {batch['compile']:.1f} s)")
     if other is None:
         print("Siconos: not importable here, no ratio (apt install python3-siconos)")
         return
-    print(f"Siconos, one toy, one core: {other['us']:7.2f} us per step")
-    print(f"ratio: one toy {other['us'] / single['us']:.1f}, batch {other['us'] / batch['us']:.0f} per toy-step")
-    print(f"phi_S at the end: carom {single['phi_S']:.9f}, Siconos {other['phi_S']:.9f}")
+    print(f"Siconos, one toy, one core: {other['wall']:7.2f} us per step, {other['cpu']:.2f} us of processor time")
+    ratios = other["wall"] / single["wall"], other["cpu"] / single["cpu"]
+    print(f"ratio: {ratios[0]:.1f} in wall time, {ratios[1]:.1f} in processor time")
+    print(f"ratio of the batch per toy-step: {other['wall'] / batch['us']:.0f}")
+    print(f"phi_S after one block: carom {single['phi_S']:.9f}, Siconos {other['phi_S']:.9f}")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import numpy as np
 import siconos.kernel as sk
 import siconos.numerics as sn
 
-STEPS, H, TOL = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3])
+STEPS, H, TOL, REPEATS = int(sys.argv[1]), float(sys.argv[2]), float(sys.argv[3]), 5
 
 m_M, J_M, m_S, J_S, c, g = 0.0003, 5.0e-9, 0.0045, 7.0e-7, 0.0056, 9.81
 r_0, r_M, h_M, l_M, l_G, h_S, l_S = 0.0025, 0.0031, 0.0058, 0.010, 0.015, 0.02, 0.0201
@@ -30,7 +30,7 @@ rows = [
     ([[0.0, h_M, 0.0], sleeve], r_M - r_0, 0.0),
     ([[0.0, -h_M, 0.0], sleeve], r_M - r_0, 0.0),
 ]
-model = sk.NonSmoothDynamicalSystem(0.0, 2 * STEPS * H)
+model = sk.NonSmoothDynamicalSystem(0.0, 2 * REPEATS * STEPS * H)
 model.insertDynamicalSystem(toy)
 interactions = []
 for directions, offset, restitution in rows:
@@ -57,7 +57,12 @@ def advance(count):
         simulation.nextStep()
 
 
-started = time.perf_counter()
-advance(STEPS)
-elapsed = time.perf_counter() - started
-print(json.dumps({"us": 1e6 * elapsed / STEPS, "phi_S": data[-1, 3], "t": data[-1, 0]}))
+best = {"wall": float("inf"), "cpu": float("inf")}
+for _ in range(REPEATS):  # a block is longer than one cycle of the toy
+    wall, cpu = time.perf_counter(), time.process_time()
+    advance(STEPS)
+    best["wall"] = min(best["wall"], 1e6 * (time.perf_counter() - wall) / STEPS)
+    best["cpu"] = min(best["cpu"], 1e6 * (time.process_time() - cpu) / STEPS)
+    if "phi_S" not in best:
+        best["phi_S"] = data[-1, 3]
+print(json.dumps(best))
