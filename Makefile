@@ -27,10 +27,10 @@ demo: .venv/.installed
 	$(BIN)/carom run examples/scenarios/cradle.toml --out out
 
 test: .venv/.test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow"
 
 slow: .venv/.test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m slow
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m slow
 
 lint: .venv/.test
 	$(BIN)/ruff check .

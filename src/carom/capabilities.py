@@ -26,10 +26,16 @@ def public_methods() -> dict[str, type[AbstractMethod]]:
     return {name: kind for name, kind in sorted(kinds.items()) if issubclass(kind, AbstractMethod)}
 
 
+def declared(kind: type[AbstractMethod]) -> frozenset[str] | None:
+    """The features a kind of method handles; None for a wrapper, which handles what its base handles."""
+    return None if isinstance(kind.handles, property) else kind.handles
+
+
 def matrix() -> str:
     """The table of methods and features in Markdown."""
     lines = ["| method | " + " | ".join(FEATURES) + " |", "|---|" + ":-:|" * len(FEATURES)]
     for name, kind in public_methods().items():
-        marks = ("yes" if feature in kind.handles else "" for feature in FEATURES)
+        handled = declared(kind)
+        marks = ("as base" if handled is None else "yes" if feature in handled else "" for feature in FEATURES)
         lines.append(f"| `{name}` | " + " | ".join(marks) + " |")
     return "\n".join(lines)

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from carom import loop, storage
+from carom import run as host
+from carom import storage
 from carom.methods.base import AbstractMethod
 from carom.solution import Solution
 from carom.state import State
@@ -82,14 +83,14 @@ def simulate_to(
     Example:
         >>> sol = simulate_to("run.nc", system, state, method, t1=100.0, stepping=carom.Constant(0.1))
     """
-    run = loop.prepare(system, state, method, t1, stepping, save_every)
+    run = host.prepare(system, state, method, t1, stepping, save_every)
     path = Path(path)
     path.unlink(missing_ok=True)
     shutil.rmtree(path.with_name(path.name + ".d"), ignore_errors=True)
     keep = Segments(path, every)
     keep.write(run)
     try:
-        solution = loop.finish(run, keep, progress, None)
+        solution = host.finish(run, keep, progress, None)
     except KeyboardInterrupt:
         keep.write(run)
         raise

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from carom.methods.base import AbstractMethod, hermite
+from carom.methods.contact_rows import event_table
 from carom.state import Carry, State, Status
 from carom.stepping.base import AbstractStepping
 from carom.systems.system import System
@@ -195,6 +196,14 @@ class Solution:
         return self.impulse / np.where(h > 0, h, np.inf)[:, None]
 
     @property
+    def events(self) -> np.recarray:
+        """Switching points in order of time: `time`, `contact` and `kind` (closes, opens, sticks, slips, reverses).
+
+        `time` is the instant from which the new mode acts; friction elements count on after the contacts.
+        """
+        return event_table(self.system, self.state, self.t - self.h, self.event)
+
+    @property
     def stats(self) -> dict[str, float]:
         """Counters (accepted, rejected, evaluations, iterations) and times."""
         counts = {name: int(value) for name, value in vars(self.carry.counts).items()}
@@ -208,7 +217,13 @@ class Solution:
             name.removeprefix("extra."): values for name, values in self.columns.items() if name.startswith("extra.")
         }
         residual = self.columns.get("residual", np.zeros(len(self)))
-        return Account(kinetic, potential, residual, extra)
+        if "work" in self.columns:
+            extra["contact work"] = self.work
+        if self.system.contacts is not None:
+            extra["penetration"] = np.maximum(-np.asarray(_gaps(self.system, self.t, self.q)), 0.0)
+        if self.system.constraints is not None:
+            extra["drift"] = np.asarray(_drift(self.system, self.t, self.q))
+        return Account(kinetic, potential, residual, extra | self.method.evidence(self, kinetic + potential))
 
     def at(self, times: Any) -> tuple[np.ndarray, np.ndarray]:
         """Q and v at any times inside the run, by Hermite interpolation between saved rows."""
@@ -222,6 +237,8 @@ class Solution:
         q_slope, v_slope = _slopes(self.system, self.t[left], self.q[left], self.v[left])
         q_end, v_end = _slopes(self.system, self.t[right], self.q[right], v_left_limit[right])
         a, b, x = self.t[left][:, None], self.t[right][:, None], times[:, None]
+        if {"contacts", "friction", "constraints"} & self.system.features:  # v' has unknown contact forces: the secant
+            v_slope = v_end = (v_left_limit[right] - self.v[left]) / np.maximum(b - a, 1e-290)
         q = hermite(a, b, self.q[left], self.q[right], np.asarray(q_slope), np.asarray(q_end), x)
         v = hermite(a, b, self.v[left], v_left_limit[right], np.asarray(v_slope), np.asarray(v_end), x)
         exact = times == self.t[right]
@@ -258,6 +275,16 @@ def energies(system: System, t: Any, q: Any, v: Any) -> tuple[jax.Array, jax.Arr
         return system.kinetic_energy(t, q, v), system.potential_energy(t, q)
 
     return jax.lax.map(one, (jnp.asarray(t), jnp.asarray(q), jnp.asarray(v)))
+
+
+@eqx.filter_jit
+def _gaps(system: System, t: Any, q: Any) -> jax.Array:
+    return jax.lax.map(lambda row: system.contacts.gaps(system.params, *row), (jnp.asarray(t), jnp.asarray(q)))
+
+
+@eqx.filter_jit
+def _drift(system: System, t: Any, q: Any) -> jax.Array:
+    return jax.lax.map(lambda row: system.constraint(*row), (jnp.asarray(t), jnp.asarray(q)))
 
 
 @eqx.filter_jit

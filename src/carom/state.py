@@ -31,6 +31,8 @@ class Status(enum.IntEnum):
     NO_POST_IMPACT_STATE = 6
     EVENT_NOT_LOCATED = 7
     TOO_MANY_EVENTS = 8
+    NO_CONSISTENT_MODE = 20
+    SEVERAL_CONSISTENT_MODES = 21
 
     @property
     def message(self) -> tuple[str, str]:
@@ -48,6 +50,14 @@ _MESSAGES = {
     Status.NO_POST_IMPACT_STATE: ("no post-impact state exists", "Check restitution and friction"),
     Status.EVENT_NOT_LOCATED: ("an event could not be located", "Reduce h"),
     Status.TOO_MANY_EVENTS: ("too many events in one unit of time", "Use carom.Switching"),
+    Status.NO_CONSISTENT_MODE: (
+        "no mode of the contacts is consistent",
+        "Lower the friction: rigid contact has no solution here",
+    ),
+    Status.SEVERAL_CONSISTENT_MODES: (
+        "more than one mode of the contacts is consistent",
+        "Lower the friction, or let the solver choose with SemismoothNewton(enumerate_modes=False)",
+    ),
 }
 
 

@@ -19,18 +19,20 @@ import jax.numpy as jnp
 import numpy as np
 import xarray
 
-from carom import loop, methods
+from carom import methods
 from carom import stepping as steppings
+from carom.loop import Problem, first_carry
 from carom.methods.base import AbstractMethod
 from carom.models.registry import build
+from carom.run import Run, finish, stop_function, stride
 from carom.solution import RowStore, Solution
-from carom.solvers import newton
+from carom.solvers import newton, pjor, psor, semismooth
 from carom.state import Carry, State, Status, lift
 from carom.stepping.base import AbstractStepping
 from carom.systems.system import System
 from carom.tableaux import Tableau, from_name
 
-_RECORDS = (methods, steppings, newton)  # where stored records are looked up by name
+_RECORDS = (methods, steppings, newton, pjor, psor, semismooth)  # where stored records are looked up by name
 _DIMS = {"q": "coordinate", "v": "velocity", "v_minus": "velocity"}
 _LONG_NAMES = {
     "time": "time",
@@ -204,31 +206,33 @@ def resume(
     Example:
         >>> sol = carom.resume("run.nc", t1=60.0)
     """
-    run = path if isinstance(path, Loaded) else load(path)
-    attributes = run.data.attrs
+    stored = path if isinstance(path, Loaded) else load(path)
+    attributes = stored.data.attrs
     save_every = int(attributes.get("save_every", 1)) if save_every is None else save_every
     system = system or _stored_model(attributes)
     if method is None:
         method = cast(AbstractMethod, rebuild(json.loads(attributes["method"]), "method"))
     if stepping is None:
         stepping = cast(AbstractStepping, rebuild(json.loads(attributes["stepping"]), "stepping"))
+    state = State(stored.q[0], stored.v[0], stored.t[0])
+    method = method.tuned(system, state, stepping.longest)
     if fingerprint(system, method, stepping) != attributes["fingerprint"]:
         msg = f"{path}: the system, method or stepping is not the one that was stored"
         raise ValueError(msg)
-    state = State(run.q[0], run.v[0], run.t[0])
     ends = np.zeros(int(attributes["segments"]))
     ends[-1] = np.inf
-    problem = loop.Problem(lift(system), lift(method), lift(stepping), loop._stop(stop), loop._save_every(save_every))
-    carry = _restore(loop.first_carry(problem, state, ends), run.data)
+    problem = Problem(lift(system), lift(method), lift(stepping), stop_function(stop), stride(save_every))
+    carry = _restore(first_carry(problem, state, jnp.asarray(ends)), stored.data)
     if t1 is not None:
         carry = extend(carry, float(t1))
     store = RowStore(state)
-    names = tuple(n for n in run.columns if n != "keep")
+    names = tuple(n for n in stored.columns if n != "keep")
     ordered = ("k", "keep", "t", "h", "q", "v", *(n for n in names if n not in ("k", "t", "h", "q", "v")))
-    columns = run.columns | {"keep": np.ones(len(run.t))}
-    rows = np.concatenate([columns[n].reshape(len(run.t), -1).astype(float) for n in ordered], axis=1)
+    columns = stored.columns | {"keep": np.ones(len(stored.t))}
+    rows = np.concatenate([columns[n].reshape(len(stored.t), -1).astype(float) for n in ordered], axis=1)
     store.append(ordered, tuple(columns[n].shape[1:] for n in ordered), rows[1:])
-    return loop.finish(loop.Run(problem, carry, [store]), callback, progress, None)
+    run = Run(problem, [(system, method, stepping)], carry, [store])
+    return finish(run, callback, progress, None)
 
 
 def extend(carry: Carry, t1: float) -> Carry:
@@ -284,6 +288,10 @@ def describe(value: Any) -> Any:
         return {"tableau": value.name}
     if isinstance(value, eqx.Module):
         return {"class": type(value).__name__, "fields": {name: describe(x) for name, x in vars(value).items()}}
+    if isinstance(value, (tuple, list)):
+        return [describe(x) for x in value]
+    if isinstance(value, dict):
+        return {"dictionary": {name: describe(x) for name, x in value.items()}}
     if eqx.is_array_like(value) and value is not None:
         return np.asarray(value).tolist()
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
@@ -293,10 +301,14 @@ def rebuild(plain: Any, role: str) -> Any:
     """The record that `describe` made plain."""
     if isinstance(plain, dict) and "tableau" in plain:
         return from_name(plain["tableau"])
+    if isinstance(plain, dict) and "dictionary" in plain:
+        return {name: rebuild(x, role) for name, x in plain["dictionary"].items()}
     if isinstance(plain, dict):
         kind = next((vars(place)[plain["class"]] for place in _RECORDS if plain["class"] in vars(place)), None)
         if kind is None:
             msg = f"the stored {role} {plain['class']} is not one of carom's: pass it again as {role}="
             raise ValueError(msg)
         return kind(**{name: rebuild(x, role) for name, x in plain["fields"].items()})
+    if isinstance(plain, list):
+        return [rebuild(x, role) for x in plain]
     return plain

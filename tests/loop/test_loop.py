@@ -6,6 +6,7 @@ import pytest
 
 import carom
 from carom import loop
+from carom import run as run_host
 
 from .toys import Euler, GoesBack, Rejecting, StopsShort, oscillator
 
@@ -13,10 +14,10 @@ SYSTEM, STATE = oscillator()
 
 
 def run(method=None, stepping=None, t1=2.0, rows=4096, save_every=1, stop=None):
-    prepared = loop.prepare(
+    prepared = run_host.prepare(
         SYSTEM, STATE, method or Euler(), t1, stepping or carom.Constant(0.1), save_every, stop, rows
     )
-    return loop.finish(prepared, None, False, None)
+    return run_host.finish(prepared, None, False, None)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +124,8 @@ def test_save_at_interpolates_without_changing_the_steps():
 
 
 def test_save_at_keeps_few_rows_of_a_long_run():
-    prepared = loop.prepare(SYSTEM, STATE, Euler(), 100.0, carom.Constant(1e-3), rows=512)
-    sol = loop.finish(prepared, None, False, [3.0, 77.7])
+    prepared = run_host.prepare(SYSTEM, STATE, Euler(), 100.0, carom.Constant(1e-3), rows=512)
+    sol = run_host.finish(prepared, None, False, [3.0, 77.7])
     assert sum(len(chunk) for chunk in prepared.stores[0].chunks) < 20
     assert len(sol) == 2
 

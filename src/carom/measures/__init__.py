@@ -3,3 +3,11 @@
 from carom.measures.convergence import observed_order as observed_order
 from carom.measures.energy import energy as energy
 from carom.measures.energy import momentum as momentum
+from carom.measures.history import search_history as search_history
+from carom.measures.structure import angular_momentum as angular_momentum
+from carom.measures.structure import constraint_residuals as constraint_residuals
+from carom.measures.structure import energy_drift as energy_drift
+from carom.measures.structure import project_energy as project_energy
+from carom.measures.structure import quadratic_invariant as quadratic_invariant
+from carom.measures.structure import reversibility_defect as reversibility_defect
+from carom.measures.structure import symplectic_defect as symplectic_defect

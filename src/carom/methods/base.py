@@ -34,6 +34,11 @@ class AbstractMethod(eqx.Module):
     def order(self) -> int:
         """Order of convergence on smooth problems."""
 
+    @property
+    def concrete_init(self) -> bool:
+        """Whether `init` must see numbers: where the shape of its memory follows from them, it is not compiled."""
+        return False
+
     @abc.abstractmethod
     def init(self, system: System, state: State) -> PyTree:
         """The method's memory before its first step."""
@@ -42,9 +47,37 @@ class AbstractMethod(eqx.Module):
     def step(self, system: System, state: State, memory: PyTree, h: Array) -> Step:
         """One step of size h; `Step.state.t` says where it got to."""
 
+    def with_smallest_step(self, h_min: Array) -> AbstractMethod:
+        """The same method, told by the stepping which step it must not go below; most have no inner steps."""
+        del h_min
+        return self
+
     def objection(self, system: System) -> str | None:
         """Why this method cannot take this system, beyond the declared features; None if it can."""
         return None
+
+    def caution(self, system: System, state: State, longest: float | None, span: float) -> None:
+        """Warn, or raise, before a run of length `span` with steps up to `longest` (None if not known beforehand)."""
+        del system, state, longest, span
+
+    def evidence(self, solution: Any, energy: np.ndarray) -> dict[str, np.ndarray]:
+        """What the account says beyond energies, from the rows of a `carom.Solution` and their energy."""
+        del solution, energy
+        return {}
+
+    def review(self, solution: Any) -> None:
+        """Warn after a run about what only its course could show."""
+        del solution
+
+    def tuned(self, system: System, state: State, h: float | None) -> AbstractMethod:
+        """This method with the choices that are made on the host before compiling; h is the first step, if known."""
+        del system, state, h
+        return self
+
+    @staticmethod
+    def alike(methods: list[Any]) -> list[Any]:
+        """The tuned methods of the lanes of a batch with one choice for all."""
+        return methods
 
 
 def zero_like(state: State) -> Array:

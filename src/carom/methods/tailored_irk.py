@@ -94,6 +94,10 @@ class TailoredIRK(AbstractMethod):
 class AdditiveTailoredIRK(AbstractMethod):
     """Additive tailored implicit Runge-Kutta method: every part of the potential with its own rate damping.
 
+    A part without damping keeps its amplitude to fourth order in z = h omega: it changes by (C11^3/2 - C11/12) z^4 per
+    step, C11 = gamma / (2 h) with the largest gamma of the system. It decays for gamma < 0.816 h and grows for larger
+    gamma; use `TailoredTheta` (which keeps such a part exactly) or a larger step there.
+
     Args:
         newton: settings of the implicit solve.
 

@@ -66,13 +66,13 @@ def _chain(
     if not np.isfinite(exponent) or exponent < 1:
         msg = f"exponent must be at least 1, got exponent = {exponent}"
         raise ValueError(msg)
-    contact = Interactions(hertz, stencil=(0, 1), data=k)
+    contact = Interactions(hertz, stencil=(0, 1), data=k, relative=True)
     potential = {"contact": contact}
     if np.any(np.asarray(springs) > 0):
         potential["local"] = Interactions(spring, stencil=(0,), data=per_entry(attachment, "attachment", n, "bead"))
     rate: Any = gamma
     if exponent != HERTZ_EXPONENT:
-        rate = Interactions(OverlapPower(float(exponent)), stencil=(0, 1), data=k, weight=gamma)
+        rate = Interactions(OverlapPower(float(exponent)), stencil=(0, 1), data=k, weight=gamma, relative=True)
     system = System(m, potential, rate_damping={"contact": rate}, units=units or ())
     return system, impact(n, impact_velocity)
 
@@ -172,8 +172,8 @@ def bead_chain(
     return _chain(4 / 3 * np.pi * r**3 * rho, stiffness, damping, impact_velocity=impact_velocity, units="m")
 
 
-def _count(n: Any, least: int) -> int:
+def _count(n: Any, least: int, name: str = "n") -> int:
     if not isinstance(n, (int, np.integer)) or n < least:
-        msg = f"n must be a whole number of at least {least}, got n = {n}"
+        msg = f"{name} must be a whole number of at least {least}, got {name} = {n}"
         raise ValueError(msg)
     return int(n)

@@ -10,7 +10,10 @@ from importlib import import_module
 from types import ModuleType
 
 papers = {
+    "marazzato2019": "Explicit pseudo-energy conservation: one particle, chains, strings and waves, several rates",
     "james2020": "Kuwabara-Kono numerical dissipation: granular chains with tailored damping",
+    "studer2008": "Step size adjustment and extrapolation: contact, impact and friction",
+    "jay1998": "SPARK methods: constrained mechanics that keeps its structure",
 }
 
 

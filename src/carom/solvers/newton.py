@@ -25,7 +25,7 @@ class Newton(eqx.Module):
     """
 
     tol: float = 1e-13
-    max_iter: int = eqx.field(default=50, static=True)
+    max_iter: int = eqx.field(default=200, static=True)
     strategy: str = eqx.field(default="auto", static=True)
 
     def __check_init__(self):

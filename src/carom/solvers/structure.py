@@ -17,6 +17,29 @@ class Tridiagonal(eqx.Module):
     diagonal: Float[Array, " n"]
     upper: Float[Array, " n"]
 
+    ndim = 2
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.diagonal.shape[-1], self.diagonal.shape[-1]
+
+    @classmethod
+    def symmetric(cls, diagonal: Array, off: Array) -> Tridiagonal:
+        """From the diagonal (n) and the entries beside it (n - 1)."""
+        return cls(jnp.pad(off, (1, 0)), jnp.asarray(diagonal), jnp.pad(off, (0, 1)))
+
+    def pivots(self) -> Array:
+        """The diagonal D of L D L^T; all positive if and only if a symmetric matrix is positive definite."""
+
+        def next_pivot(last: Array, row: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+            lower, diagonal, above = row
+            pivot = diagonal - lower * above / last
+            return pivot, pivot
+
+        above = jnp.pad(self.upper[:-1], (1, 0))
+        return jax.lax.scan(next_pivot, jnp.ones(()), (self.lower, self.diagonal, above))[1]
+
     def __add__(self, other: Tridiagonal) -> Tridiagonal:
         """Entrywise sum."""
         return jax.tree.map(jnp.add, self, other)

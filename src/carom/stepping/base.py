@@ -32,6 +32,11 @@ class AbstractStepping(eqx.Module):
     def attempt(self, system: System, method: AbstractMethod, carry: Carry) -> tuple[Carry, Row]:
         """Try one step; `row.keep` says whether the result may enter the solution."""
 
+    @property
+    def longest(self) -> float | None:
+        """The longest step this stepping may take; None if not known beforehand."""
+        return None
+
     def objection(self, system: System, state: State, ends: Any) -> str | None:
         """Why this stepping cannot run over the given segments; None if it can."""
         return None

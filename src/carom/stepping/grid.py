@@ -47,6 +47,11 @@ class Constant(AbstractStepping):
             raise ValueError(msg)
         self.h = jnp.asarray(h, float)
 
+    @property
+    def longest(self) -> float:
+        """The one size."""
+        return float(self.h)
+
     def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> GridPosition:
         """At the start of the first segment."""
         return GridPosition.start(ends)
@@ -82,6 +87,11 @@ class Prescribed(AbstractStepping):
             msg = f"Prescribed: steps must be a list of positive numbers, got {where}"
             raise ValueError(msg)
         self.steps = jnp.asarray(sizes)
+
+    @property
+    def longest(self) -> float:
+        """The largest entry."""
+        return float(np.max(self.steps))
 
     def objection(self, system: System, state: State, ends: Any) -> str | None:
         """The steps must reach t1."""

@@ -8,9 +8,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
 from carom.state import State
 from carom.systems.arguments import names_of
+from carom.systems.consistent import constraint_residuals
+from carom.systems.constrained import directions
+from carom.systems.lagrangian import Lagrangian
 from carom.systems.system import System
 
 _CONSISTENT = 1e-8
@@ -26,17 +30,37 @@ def check(system: System, state: State) -> None:
         >>> carom.check(*carom.models.newtons_cradle(5))
     """
     _check_lengths(system, state)
-    found = {name: np.asarray(value) for name, value in _measure(system, state).items()}
+    found = _measure_one(system, state)
+    _judge({name: np.asarray(value) for name, value in found.items()}, float(state.t))
+
+
+def check_lanes(lanes: list[tuple[System, State]], system: System, batched: bool, states: State) -> None:
+    """Check the lanes of a batch in one vectorised call on the stacked `states` and `system` (stacked if `batched`)."""
+    for one in lanes:
+        _check_lengths(*one)
+    found = _measure_lanes(system, states, batched)
+    host = {name: np.asarray(value) for name, value in found.items()}
+    for i, (_, state) in enumerate(lanes):
+        _judge({name: value[i] for name, value in host.items()}, float(state.t))
+
+
+def _judge(found: dict[str, np.ndarray], t: float) -> None:
     bad = [name for name, value in found.items() if name.startswith("finite ") and not value]
     if bad:
         names = names_of([name.removeprefix("finite ") for name in bad])
-        msg = f"NaN or infinity at the start (t = {float(state.t):g}) in {names}"
+        msg = f"NaN or infinity at the start (t = {t:g}) in {names}"
+        raise ValueError(msg)
+    if found["mass singular"]:
+        msg = "mass is singular at the start; if the constraints make up for it, use carom.augmented(system, state)"
         raise ValueError(msg)
     if not found["mass positive"]:
         msg = "mass is not symmetric positive definite at the start"
         raise ValueError(msg)
     if "kinematics defect" in found and found["kinematics defect"] > 1e-9:
         msg = "kinematics must be affine in v"
+        raise ValueError(msg)
+    if "quadratic defect" in found and found["quadratic defect"] > 1e-8:
+        msg = "the Lagrangian must be quadratic in v; for other ones use System.from_hamiltonian"
         raise ValueError(msg)
     if "constraint residual" in found:
         _check_constraints(found)
@@ -63,19 +87,34 @@ def _check_lengths(system: System, state: State) -> None:
         raise ValueError(msg)
 
 
-@eqx.filter_jit
+def _mass_facts(system: System, t: Array, q: Array, v: Array) -> tuple[Array, Array, Array]:
+    """Eigenvalues of the mass (of its part tangent to the constraints), their sizes for the whole, and symmetry."""
+    M = system.mass_at(t, q)
+    if hasattr(M, "pivots"):
+        return M.pivots(), jnp.abs(M.pivots()), jnp.asarray(True)
+    if M.ndim < 2:
+        return jnp.atleast_1d(M), jnp.ones(1), jnp.asarray(True)
+    on_manifold = M
+    if system.constraints is not None:
+        tangent = jnp.linalg.svd(directions(system, t, q, v))[2][system.constraint(t, q).size :]
+        on_manifold = tangent @ M @ tangent.T
+    symmetric = jnp.all(jnp.abs(M - M.T) <= 1e-9 * jnp.max(jnp.abs(M)))
+    return jnp.linalg.eigvalsh(on_manifold), jnp.abs(jnp.linalg.eigvalsh(M)), symmetric
+
+
 def _measure(system: System, state: State) -> dict[str, jax.Array]:
     t, q, v = state.t, state.q, system.inner_velocity(state.t, state.q, state.v)
-    M = system.mass_at(t, q)
-    eigenvalues = jnp.linalg.eigvalsh(M) if M.ndim == 2 else M
-    symmetric = jnp.all(jnp.abs(M - M.T) <= 1e-9 * jnp.max(jnp.abs(M))) if M.ndim == 2 else True
+    eigenvalues, sizes, symmetric = _mass_facts(system, t, q, v)
     found = {
+        "mass singular": jnp.min(sizes) <= 1e-13 * jnp.max(sizes),
         "mass positive": jnp.all(eigenvalues > 0) & symmetric,
         "finite potential": jnp.isfinite(system.potential_energy(t, q)),
         "finite forces": jnp.all(jnp.isfinite(system.conservative_force(t, q))),
         "finite q'": jnp.all(jnp.isfinite(system.rate(t, q, v))),
     }
     lam = jnp.zeros(system.constraint(t, q).size)
+    if system.hamiltonian is not None:
+        found["finite Hamiltonian"] = jnp.isfinite(system.total_energy(t, q, v))
     for name in system.forces:
         found[f"finite force {name}"] = jnp.all(jnp.isfinite(system.named_force(name, t, q, v, lam)))
     if system.potential:
@@ -84,19 +123,25 @@ def _measure(system: System, state: State) -> dict[str, jax.Array]:
     if system.kinematics is not None:
         rate = lambda u: system.rate(t, q, u)  # noqa: E731
         found["kinematics defect"] = jnp.max(jnp.abs(rate(2 * v + 1) - 2 * rate(v + 0.5) + rate(jnp.zeros_like(v))))
-    if system.constraints is not None:
-        G = jax.jacfwd(lambda x: system.constraint(t, x))(q)
-        dg = jax.jvp(system.constraint, (t, q), (jnp.ones_like(t), system.rate(t, q, v)))[1]
-        scale = jnp.max(jnp.abs(G)) * (jnp.max(jnp.abs(q)) + 1e-300)
-        found["constraint residual"] = jnp.max(jnp.abs(system.constraint(t, q))) / scale
-        found["constraint rate"] = jnp.max(jnp.abs(dg)) / (
-            jnp.max(jnp.abs(G)) * jnp.maximum(jnp.max(jnp.abs(v)), 1e-12)
-        )
-        found["constraint singular values"] = jnp.linalg.svd(G, compute_uv=False)
+    if isinstance(owner := getattr(getattr(system.mass, "fn", None), "__self__", None), Lagrangian):
+        found["quadratic defect"] = owner.quadratic_defect(t, q, v + 1.0, system.params)
+    if system.constraints is not None or system.nonholonomic is not None:
+        D = directions(system, t, q, v)
+        found["constraint residual"], found["constraint rate"] = constraint_residuals(system, t, q, v)
+        found["constraint singular values"] = jnp.linalg.svd(D, compute_uv=False)
     if system.contacts is not None:
         found["finite gap"] = jnp.all(jnp.isfinite(system.contacts.gaps(system.params, t, q)))
         found["gap"] = system.contacts.gaps(system.params, t, q)
     return found
+
+
+_measure_one = eqx.filter_jit(_measure)
+
+
+@eqx.filter_jit
+def _measure_lanes(system: System, states: State, batched: bool) -> dict[str, jax.Array]:
+    axis = eqx.if_array(0) if batched else None
+    return eqx.filter_vmap(_measure, in_axes=(axis, eqx.if_array(0)))(system, states)
 
 
 def _check_constraints(found: dict[str, np.ndarray]) -> None:
@@ -104,8 +149,9 @@ def _check_constraints(found: dict[str, np.ndarray]) -> None:
     if singular.size and singular.min() < 1e-10 * singular.max():
         msg = f"constraints are redundant: rank {int((singular > 1e-10 * singular.max()).sum())} of {singular.size}"
         raise ValueError(msg)
-    for name, what in (("constraint residual", "g(q)"), ("constraint rate", "d/dt g(q)")):
+    for name, what in (("constraint residual", "g(q)"), ("constraint rate", "d/dt g(q) or k(q, v)")):
         if found[name] > _CONSISTENT:
-            size = f"|{what}| = {float(found[name]):.3g} relative"
-            msg = f"the start does not fulfil the constraints: {size}; use carom.consistent"
+            size = f"|{what}| = {float(found[name]):.3g} relative to the size of its terms"
+            offer = "project it with state = carom.consistent(system, state)"
+            msg = f"the start does not fulfil the constraints: {size}; {offer}"
             raise ValueError(msg)

@@ -13,6 +13,8 @@ from jaxtyping import Array, ArrayLike, Float
 
 from carom.state import Numbers, strong
 
+_MATERIALISED = 3  # interactions on at least this part of the coordinates are written to memory once, not recomputed
+
 
 class Interactions(eqx.Module):
     """The same small energy applied many times: `sum_i weight_i energy(q[i+s0], q[i+s1], ..., data_i)`.
@@ -23,6 +25,9 @@ class Interactions(eqx.Module):
         indices: integer array with one row of coordinates per interaction; uses gather and scatter.
         data: array, or pytree of arrays, with one entry per interaction.
         weight: scalar or one value per interaction.
+        where: with `stencil`, the slice of interactions there are; interaction i touches `q[i + stencil]`.
+        relative: two coordinates that enter by their difference alone, so that the forces on them are opposite; they
+            are then evaluated once.
 
     Example:
         >>> fpu = carom.Interactions(lambda a, b: (b - a) ** 2 / 2 + (b - a) ** 4 / 4, stencil=(0, 1))
@@ -33,6 +38,8 @@ class Interactions(eqx.Module):
     indices: np.ndarray | Array | None
     data: Any
     weight: Float[Array, ...]
+    where: tuple[int | None, int | None] = eqx.field(static=True)
+    relative: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -41,6 +48,8 @@ class Interactions(eqx.Module):
         indices: Numbers | None = None,
         data: Any = None,
         weight: Numbers = 1.0,
+        where: slice = slice(None),
+        relative: bool = False,
     ):
         if (stencil is None) == (indices is None):
             msg = "Interactions: give either stencil= or indices=, not both"
@@ -48,11 +57,19 @@ class Interactions(eqx.Module):
         if stencil is not None and (min(stencil) != 0 or list(stencil) != sorted(set(stencil))):
             msg = f"Interactions: stencil must be increasing offsets that start at 0, got {tuple(stencil)}"
             raise ValueError(msg)
+        if where.step not in (None, 1) or (stencil is None and where != slice(None)):
+            msg = f"Interactions: where must be a slice without step, and needs stencil=, got {where}"
+            raise ValueError(msg)
+        if relative and (stencil is None or len(stencil) != 2):
+            msg = f"Interactions: relative=True needs a stencil of two offsets, got {stencil}"
+            raise ValueError(msg)
         self.energy = energy
         self.stencil = None if stencil is None else tuple(int(s) for s in stencil)
         self.indices = None if indices is None else jnp.atleast_2d(jnp.asarray(indices, int))
         self.data = None if data is None else strong(data)
         self.weight = jnp.asarray(weight, float)
+        self.where = (where.start, where.stop)
+        self.relative = bool(relative)
 
     @property
     def span(self) -> int | None:
@@ -61,13 +78,17 @@ class Interactions(eqx.Module):
 
     def count(self, n: int) -> int:
         """Number of interactions among n coordinates."""
-        return n - self.stencil[-1] if self.stencil is not None else self.indices.shape[0]  # pyright: ignore
+        return len(self.places(n)) if self.stencil is not None else self.indices.shape[0]  # pyright: ignore
+
+    def places(self, n: int) -> range:
+        """The stencil's positions i among n coordinates."""
+        return range(*slice(*self.where).indices(max(0, n - self.stencil[-1])))  # pyright: ignore
 
     def energies(self, q: Float[Array, " n"]) -> Float[Array, " interactions"]:
         """Energy of every interaction."""
         if self.stencil is not None:
-            m = self.count(q.shape[0])
-            local = [jax.lax.slice_in_dim(q, s, s + m) for s in self.stencil]
+            at = self.places(q.shape[0])
+            local = [jax.lax.slice_in_dim(q, s + at.start, s + at.start + len(at)) for s in self.stencil]
         else:
             local = [q[column] for column in self.indices.T]  # pyright: ignore
         if self.data is None:
@@ -78,16 +99,41 @@ class Interactions(eqx.Module):
         """Total energy."""
         return jnp.sum(self.energies(q))
 
+    def gradient(self, q: Float[Array, " n"]) -> Float[Array, " n"]:
+        """Derivative of the total energy."""
+        if self.stencil is None:
+            return jax.grad(self)(q)
+        at = self.places(q.shape[0])
+        return self.gradient_of(q, at.start, at.stop, self.data, self.weight)
+
+    def gradient_of(self, q: Array, start: int, stop: int, data: Any, weight: Array) -> Array:
+        """Derivative of the energy of the interactions [start, stop) along the stencil, with their data and weight."""
+        n, m, stencil = q.shape[0], stop - start, self.stencil
+        local = [jax.lax.slice_in_dim(q, s + start, s + stop) for s in stencil]  # pyright: ignore
+        sides = range(1 if self.relative else len(local))
+        own = () if data is None else (data,)
+        slopes = jax.vmap(jax.grad(self.energy, argnums=tuple(sides)))(*local, *own)
+        if not self.relative:
+            padding = [(start + s, n - start - s - m) for s in stencil]  # pyright: ignore
+            return sum((jnp.pad(weight * g, pad) for g, pad in zip(slopes, padding)), jnp.zeros(()))
+        d = stencil[1]  # pyright: ignore
+        once = jnp.pad(weight * slopes[0], (start + d, n - start - m))
+        if _MATERIALISED * m >= n:
+            once = jax.lax.optimization_barrier(once)
+        return once[d:] - once[:n]
+
     def scaled(self, factor: ArrayLike) -> Interactions:
         """The same interactions, every energy multiplied by `factor` (a scalar or one per interaction)."""
         return eqx.tree_at(lambda i: i.weight, self, self.weight * factor)
 
     def neighbour_hessian(self, q: Float[Array, " n"]) -> tuple[Array, Array]:
         """Diagonal and off-diagonal (between n and n + 1) of the second derivative; for spans 0 and 1 only."""
-        local = (q,) if self.span == 0 else (q[:-1], q[1:])
+        n, at = q.shape[0], self.places(q.shape[0])
+        local = [jax.lax.slice_in_dim(q, s + at.start, s + at.stop) for s in self.stencil]  # pyright: ignore
         data = () if self.data is None else (self.data,)
         second = jax.vmap(jax.hessian(self.energy, argnums=tuple(range(len(local)))))(*local, *data)
+        sides = [jnp.broadcast_to(self.weight * second[i][i], local[0].shape) for i in range(len(local))]
+        diagonal = sum(jnp.pad(x, (at.start + i, n - at.stop - i)) for i, x in enumerate(sides))
         if self.span == 0:
-            return self.weight * second[0][0], jnp.zeros(q.shape[0] - 1)
-        left, right = (jnp.broadcast_to(self.weight * second[i][i], q[1:].shape) for i in (0, 1))
-        return jnp.pad(left, (0, 1)) + jnp.pad(right, (1, 0)), self.weight * second[0][1]
+            return jnp.asarray(diagonal), jnp.zeros(n - 1)
+        return jnp.asarray(diagonal), jnp.pad(self.weight * second[0][1], (at.start, n - 1 - at.stop))

@@ -6,6 +6,7 @@ Letters as in docs/notation.md: q coordinates, v velocities, M mass, f forces, V
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,9 @@ from jaxtyping import Array
 
 from carom.state import Numbers, strong
 from carom.systems.arguments import UserFunction, names_of, user_function
+from carom.systems.constrained import accelerations
 from carom.systems.interactions import Interactions
+from carom.systems.lagrangian import Lagrangian
 
 Part = Interactions | UserFunction
 CONSERVATIVE = "conservative"
@@ -40,8 +43,9 @@ class System(eqx.Module):
     """The equations of motion `M v' = -dV/dq + forces + rate damping`, `q' = v` (or `kinematics`).
 
     Args:
-        mass: a number, one per coordinate, a symmetric matrix, or a function `M(q)` / `M(t, q)`. With a function the
-            inertia terms (Coriolis and the like) are derived: never put them into `forces`.
+        mass: a number, one per coordinate, a symmetric matrix (dense, or a `carom.Tridiagonal`), or a function `M(q)` /
+            `M(t, q)`. With a function the inertia terms (Coriolis and the like) are derived: never put them into
+            `forces`.
         potential: `V(q)`, `V(t, q)`, `Interactions`, or a dictionary of named ones.
         forces: `{name: f(t, q, v)}`; `f(t, q, v, lam)` where forces depend on the constraint multipliers.
         rate_damping: `{part: gamma}` adds `gamma d/dt(force of that part of the potential)`, gamma a number or one per
@@ -51,6 +55,7 @@ class System(eqx.Module):
         nonholonomic: constraints on velocities `k(q, v)`.
         contacts: unilateral contacts, a `carom.Contacts`.
         friction: friction elements without a unilateral contact, a `carom.FrictionElements`.
+        hamiltonian: `H(q, p)` instead of mass and potential; see `System.from_hamiltonian`.
         params: any pytree; functions with an argument named `p` receive it. New values never recompile.
         jumps: instants at which forces jump in time; every stepping lands on them.
         structure: "auto", "dense" or "tridiagonal": what carom may assume of the Jacobians of the forces.
@@ -61,7 +66,7 @@ class System(eqx.Module):
         >>> pendulum = carom.System(mass=1.0, potential=lambda q: 9.81 * (1 - jnp.cos(q[0])))
     """
 
-    mass: Array | UserFunction
+    mass: Any
     potential: dict[str, Part]
     forces: dict[str, UserFunction]
     rate_damping: dict[str, Array | Part]
@@ -71,6 +76,7 @@ class System(eqx.Module):
     nonholonomic: UserFunction | None
     contacts: Any
     friction: Any
+    hamiltonian: UserFunction | None
     params: Any
     jumps: Array
     structure: str = eqx.field(static=True)
@@ -80,7 +86,7 @@ class System(eqx.Module):
 
     def __init__(
         self,
-        mass: Numbers | Callable[..., Any] = 1.0,
+        mass: Any = 1.0,
         potential: Any = None,
         forces: Mapping[str, Callable[..., Any]] | None = None,
         *,
@@ -90,6 +96,7 @@ class System(eqx.Module):
         nonholonomic: Callable[..., Any] | None = None,
         contacts: Any = None,
         friction: Any = None,
+        hamiltonian: Callable[..., Any] | None = None,
         params: Any = None,
         jumps: Numbers = (),
         structure: str = "auto",
@@ -112,6 +119,7 @@ class System(eqx.Module):
         self.nonholonomic = nonholonomic and user_function(nonholonomic, "nonholonomic", ("q", "v"), ("t", "q", "v"))
         self.contacts = contacts
         self.friction = friction
+        self.hamiltonian = hamiltonian and user_function(hamiltonian, "hamiltonian", ("q", "v"), ("t", "q", "v"))
         self.params = None if params is None else strong(params)
         instants = np.unique(np.asarray(jumps, float))
         if not np.isfinite(instants).all():
@@ -125,6 +133,35 @@ class System(eqx.Module):
         self.labels = tuple(labels)
         self.units = (units,) if isinstance(units, str) else tuple(units)
         self.origin = None
+
+    @classmethod
+    def from_lagrangian(cls, L: Callable[..., Any], **options: Any) -> System:
+        """The system of a Lagrangian `L(q, v)` or `L(t, q, v)`, quadratic in v; `options` are those of `System`.
+
+        Mass and potential are read off L by differentiation; terms linear in v become the force "gyroscopic".
+
+        Example:
+            >>> carom.System.from_lagrangian(lambda q, v: 0.5 * v @ v - q[1], constraints=lambda q: q @ q - 1.0)
+        """
+        lagrangian = Lagrangian(user_function(L, "the Lagrangian", ("q", "v"), ("t", "q", "v")))
+        forces = {"gyroscopic": lagrangian.gyroscopic, **_mapping(options.pop("forces", None), "forces")}
+        return cls(lagrangian.mass, lagrangian.potential, forces, **options)
+
+    @classmethod
+    def from_hamiltonian(cls, H: Callable[..., Any], **options: Any) -> System:
+        """The system `q' = dH/dp`, `p' = -dH/dq + forces - G^T lambda` of `H(q, p)` or `H(t, q, p)`, Jay1998 (6).
+
+        `State.v` then holds the momentum p, and forces are functions of (t, q, p). In the functions given here the
+        parameters of the system, if any, cannot be called `p`.
+
+        Example:
+            >>> carom.System.from_hamiltonian(lambda q, p: 0.5 * p @ p + q[1], constraints=lambda q: q @ q - 1.0)
+        """
+        names = inspect.signature(H).parameters
+        if len(names) not in (2, 3):
+            msg = f"the Hamiltonian must be a function of (q, p) or (t, q, p), got ({', '.join(names)})"
+            raise TypeError(msg)
+        return cls(1.0, None, hamiltonian=UserFunction(H, ("t", "q", "v")[-len(names) :], False), **options)
 
     # ---- what there is ------------------------------------------------------------------------------------------
 
@@ -141,6 +178,7 @@ class System(eqx.Module):
             "kinematics": self.kinematics is not None or self.shift is not None,
             "constraints": self.constraints is not None,
             "nonholonomic constraints": self.nonholonomic is not None,
+            "hamiltonian": self.hamiltonian is not None,
             "contacts": self.contacts is not None,
             "friction": self.friction is not None or getattr(self.contacts, "has_friction", False),
         }
@@ -164,7 +202,7 @@ class System(eqx.Module):
 
         return system_html(self)
 
-    def mass_at(self, t: Array, q: Array) -> Array:
+    def mass_at(self, t: Array, q: Array) -> Any:
         """Mass as a scalar, a diagonal or a matrix."""
         return jnp.asarray(self.mass(self.params, t=t, q=q)) if isinstance(self.mass, UserFunction) else self.mass
 
@@ -176,6 +214,8 @@ class System(eqx.Module):
     def mass_solve(self, t: Array, q: Array, f: Array) -> Array:
         """M^{-1} f."""
         M = self.mass_at(t, q)
+        if hasattr(M, "solve"):
+            return M.solve(f)
         return jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(M), True), f) if M.ndim == 2 else f / M
 
     # ---- energies and forces ------------------------------------------------------------------------------------
@@ -185,20 +225,33 @@ class System(eqx.Module):
         return _evaluate(self.potential[name], self.params, t, q)
 
     def potential_energy(self, t: Array, q: Array) -> Array:
-        """V(t, q), all parts."""
+        """V(t, q), all parts; H(t, q, 0) of a Hamiltonian system."""
+        if self.hamiltonian is not None:
+            return self.total_energy(t, q, jnp.zeros_like(q))
         return sum((self.part_energy(name, t, q) for name in self.potential), jnp.zeros((), q.dtype))
 
     def kinetic_energy(self, t: Array, q: Array, v: Array) -> Array:
-        """V M v / 2."""
+        """Kinetic energy v M v / 2; H(t, q, p) - H(t, q, 0) of a Hamiltonian system."""
+        if self.hamiltonian is not None:
+            return self.total_energy(t, q, v) - self.total_energy(t, q, jnp.zeros_like(q))
         return 0.5 * jnp.vdot(v, self.mass_times(t, q, v))
+
+    def total_energy(self, t: Array, q: Array, v: Array) -> Array:
+        """Kinetic and potential energy together, or H."""
+        if self.hamiltonian is not None:
+            return jnp.asarray(self.hamiltonian(self.params, t=t, q=q, v=v), float).reshape(())
+        return self.kinetic_energy(t, q, v) + self.potential_energy(t, q)
 
     def part_force(self, name: str, t: Array, q: Array) -> Array:
         """-dV_name/dq."""
+        part = self.potential[name]
+        if isinstance(part, Interactions):
+            return -part.gradient(q)
         return -jax.grad(lambda x: self.part_energy(name, t, x))(q)
 
     def conservative_force(self, t: Array, q: Array) -> Array:
         """-dV/dq, all parts."""
-        return -jax.grad(lambda x: self.potential_energy(t, x))(q)
+        return sum((self.part_force(name, t, q) for name in self.potential), jnp.zeros_like(q))
 
     def neighbour_stiffness(self, q: Array, weights: Mapping[str, Any] | None = None) -> tuple[Array, Array]:
         """Diagonal and off-diagonal of sum_a weight_a d2V_a/dq2, for potentials made of neighbour interactions."""
@@ -246,22 +299,28 @@ class System(eqx.Module):
         ]
         return self.to_velocities(t, q, v, jax.grad(lambda x: self.kinetic_energy(t, x, v))(q)) - momentum_rate
 
-    def force(self, t: Array, q: Array, v: Array) -> Array:
+    def force(self, t: Array, q: Array, v: Array, lam: Array | None = None) -> Array:
         """Everything on the right-hand side of M v', constraint and contact forces excepted."""
-        f = self.to_velocities(t, q, v, self.conservative_force(t, q)) + self.applied_force(t, q, v)
+        if self.hamiltonian is not None:
+            return self.applied_force(t, q, v, lam) - jax.grad(self.total_energy, 1)(t, q, v)
+        f = self.to_velocities(t, q, v, self.conservative_force(t, q)) + self.applied_force(t, q, v, lam)
         f = f + self.inertia_force(t, q, v)
         if self.rate_damping and self.shift is None:
             f = f + jax.jvp(lambda x: self.damped_impulse(t, x), (q,), (self.rate(t, q, v),))[1]
         return f
 
     def acceleration(self, t: Array, q: Array, v: Array) -> Array:
-        """M^{-1} force."""
+        """M^{-1} force; with bilateral constraints, what they leave of it."""
+        if self.constraints is not None or self.nonholonomic is not None:
+            return accelerations(self, t, q, v).a
         return self.mass_solve(t, q, self.force(t, q, v))
 
     # ---- kinematics ---------------------------------------------------------------------------------------------
 
     def rate(self, t: Array, q: Array, v: Array) -> Array:
-        """Q' = B(t, q) v + a(t, q)."""
+        """The rate q' = B(t, q) v + a(t, q), or dH/dp."""
+        if self.hamiltonian is not None:
+            return jax.grad(self.total_energy, 2)(t, q, v)
         if self.kinematics is not None:
             return self.kinematics(self.params, t=t, q=q, v=v)
         return v if self.shift is None else v + self.shift(self, t, q)
@@ -303,7 +362,9 @@ def _mapping(value: Any, name: str) -> Mapping[str, Any]:
     return value
 
 
-def _mass(value: Numbers) -> Array:
+def _mass(value: Any) -> Any:
+    if hasattr(value, "solve"):
+        return _symmetric_band(value)
     mass = np.asarray(value, float)
     if mass.ndim > 2 or (mass.ndim == 2 and mass.shape[0] != mass.shape[1]):
         msg = f"mass must be a number, one per coordinate, or a square matrix, got shape {mass.shape}"
@@ -319,6 +380,15 @@ def _mass(value: Numbers) -> Array:
         msg = f"mass must be symmetric, got mass[{i},{j}] = {mass[i, j]} but mass[{j},{i}] = {mass[j, i]}"
         raise ValueError(msg)
     return jnp.asarray(mass)
+
+
+def _symmetric_band(mass: Any) -> Any:
+    lower, upper = np.asarray(mass.lower)[1:], np.asarray(mass.upper)[:-1]
+    if not np.allclose(lower, upper, rtol=1e-12, atol=0.0):
+        i = int(np.argmax(np.abs(lower - upper)))
+        msg = f"mass must be symmetric, got mass[{i},{i + 1}] = {upper[i]} but mass[{i + 1},{i}] = {lower[i]}"
+        raise ValueError(msg)
+    return mass
 
 
 def _first_bad(values: np.ndarray, bad: np.ndarray) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from carom.loop import simulate_batch
+from carom.batch import simulate_batch
 from carom.measures.convergence import observed_order
 from carom.methods import IRK, ExplicitRK, TailoredIRK, TailoredTheta
 from carom.methods.base import AbstractMethod

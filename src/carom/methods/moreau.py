@@ -1,0 +1,153 @@
+r"""Moreau's midpoint rule [Studer2008 sec. 3].
+
+    q_M = q_B + h/2 u_B,   t_M = t_B + h/2
+    M_M (u_E - u_B) = h f(t_M, q_M, u_B) + W_M^T P                                     (15)
+    -(gamma_E + eps gamma_B) in N(P)   for g(t_M, q_M) <= 0 and all other laws         (17)
+    q_E = q_B + h (u_B + u_E) / 2                                                      (21)
+
+The inclusion is solved as `-(G P + c) in N(P)`, `c = (1 + eps) gamma_B + W M^{-1} f h` (18); `zeta_M` of (18) is
+already part of gamma_B. Bilateral constraints are rows with the whole line as their set; q_E and u_E are then moved
+onto them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from carom.methods.base import SMOOTH, AbstractMethod
+from carom.methods.contact_rows import ContactRows, contact_rows, events, laws_of, unknown_modes
+from carom.solvers.contact_problem import ContactProblem, contact_problem
+from carom.solvers.semismooth import SemismoothNewton
+from carom.solvers.small import inverse_small, solve_small, times
+from carom.state import Info, State, Step
+from carom.systems.arguments import UserFunction
+from carom.systems.system import System
+
+_PROJECTIONS = 3
+
+
+class MoreauMemory(eqx.Module):
+    """Impulses and modes of the last step, and the inverse of a constant mass matrix."""
+
+    P: Float[Array, " m"]
+    mode: Int[Array, " laws"]
+    M_inv: Float[Array, "n n"] | None
+
+
+class MoreauMidpoint(AbstractMethod):
+    """Moreau's midpoint rule: order 1 with contacts, robust through any number of impacts in a step.
+
+    Reports per law: `impulse` (normal, then tangential, then friction elements), `work` of the step, `mode`, `event`;
+    `multiplier` of bilateral constraints in the convention `M v' = f - G^T multiplier`.
+
+    Args:
+        solver: `SemismoothNewton()`, `PSOR()` or `PJOR()`.
+
+    Example:
+        >>> sol = carom.simulate(*carom.models.woodpecker(), carom.MoreauMidpoint(), t1=0.3, h=1e-5)
+    """
+
+    solver: Any = SemismoothNewton()
+
+    handles = SMOOTH | {"contacts", "friction", "constraints"}
+    gives = frozenset({"modes"})
+
+    @property
+    def order(self) -> int:
+        """1: positions are of order 2, velocities of order 1 [Studer2008 (37)-(38)]."""
+        return 1
+
+    def objection(self, system: System) -> str | None:
+        """Regularised variables have no relative velocities."""
+        return "MoreauMidpoint: pass the system itself, not a regularised one" if system.shift is not None else None
+
+    def init(self, system: System, state: State) -> MoreauMemory:
+        """No impulses, unknown modes."""
+        laws = laws_of(system, state)
+        constant_matrix = not isinstance(system.mass, UserFunction) and system.mass.ndim == 2
+        M_inv = inverse_small(system.mass_at(state.t, state.q)) if constant_matrix else None
+        return MoreauMemory(jnp.zeros(laws.rows), unknown_modes(laws), M_inv)
+
+    def step(self, system: System, state: State, memory: MoreauMemory, h: Array) -> Step:
+        """One step."""
+        t, q, u = state.t, state.q, state.v
+        t_M, q_M = t + 0.5 * h, q + 0.5 * h * system.rate(t, q, u)
+        rows = contact_rows(system, t_M, q_M, u)
+        acceleration, M_inv_W = _over_mass(system, t_M, q_M, memory.M_inv, system.force(t_M, q_M, u), rows.W)
+        du = h * acceleration
+        not_finite = 0.0 * jnp.concatenate(
+            [rows.gap, jnp.zeros(rows.laws.rows - rows.laws.contacts)]
+        )  # NaN where a gap is
+        problem = contact_problem(
+            rows.W,
+            M_inv_W,
+            rows.laws,
+            c=(1.0 + rows.restitution) * rows.gamma + times(rows.W, du) + not_finite,  # (18)
+            active=rows.gap <= 0,
+            friction=rows.friction,
+            limits=h * rows.limits,
+        )
+        if rows.laws.rows == 0:
+            u_E = u + du
+            q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))
+            return Step(state.moved(t + h, q_E, u_E), memory, Info(mode=memory.mode, event=jnp.zeros(0, jnp.int32)))
+        result = self.solver(problem, memory.P)
+        u_E = u + du + times(M_inv_W, result.P)  # (15)
+        q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))  # (21)
+        if system.constraints is not None:
+            q_E, u_E = onto_constraints(
+                system, t + h, q_E, u_E, rows.W[-rows.laws.bilateral :], M_inv_W[:, -rows.laws.bilateral :]
+            )
+        mode = problem.modes(result.P)
+        info = _report(rows, problem, result, memory.mode, mode, h)
+        return Step(state.moved(t + h, q_E, u_E), MoreauMemory(result.P, mode, memory.M_inv), info)
+
+
+def _report(rows: ContactRows, problem: ContactProblem, result: Any, before: Array, mode: Array, h: Array) -> Info:
+    """Impulses, work, modes and events of a step."""
+    P, laws = result.P, rows.laws
+    bilateral = laws.bilateral
+    gamma_E = problem.velocity(P) - rows.restitution * rows.gamma  # (30), sign corrected
+    work = 0.5 * P * (rows.gamma + gamma_E)
+    by_law = [part.reshape(part.shape[0], -1).sum(axis=1) for part in laws.split(work)[:3] if part.size]
+    return Info(
+        status=result.status,
+        residual=result.residual,
+        iterations=result.iterations,
+        impulse=P[: P.size - bilateral],
+        mode=mode,
+        event=events(laws, before, mode),
+        work=jnp.concatenate([*by_law, jnp.zeros(0)]),
+        multiplier=-P[P.size - bilateral :] / h if bilateral else None,
+    )
+
+
+def _over_mass(system: System, t: Array, q: Array, M_inv: Array | None, f: Array, W: Array) -> tuple[Array, Array]:
+    """M^{-1} f and M^{-1} W^T; apart for a constant mass, so that constant directions leave the compiled loop."""
+    if M_inv is not None:
+        return times(M_inv, f), M_inv @ W.T
+    M = system.mass_at(t, q)
+    if M.ndim < 2:
+        return f / M, (W / M).T
+    both = solve_small(M, jnp.vstack([f, W]).T)
+    return both[:, 0], both[:, 1:]
+
+
+def onto_constraints(system: System, t: Array, q: Array, u: Array, W: Array, M_inv_W: Array) -> tuple[Array, Array]:
+    """Move q and u along M^{-1} W^T until g(t, q) = 0 and dg/dt = 0: no drift, whatever the number of steps."""
+    inverse = M_inv_W @ inverse_small(W @ M_inv_W)
+
+    def gamma(x: Array, v: Array) -> Array:
+        return jax.jvp(system.constraint, (t, x), (jnp.ones_like(t), system.rate(t, x, v)))[1]
+
+    def correct(_, pair: tuple[Array, Array]) -> tuple[Array, Array]:
+        x, v = pair
+        x = x - system.rate(t, x, inverse @ system.constraint(t, x)) + system.rate(t, x, jnp.zeros_like(v))
+        return x, v - inverse @ gamma(x, v)
+
+    return jax.lax.fori_loop(0, _PROJECTIONS, correct, (q, u))

@@ -1,0 +1,193 @@
+r"""Explicit scheme that conserves a pseudo-energy for any sequence of steps [Marazzato2019 sec. 2].
+
+Momenta are constant between nodes and jump at them. With velocities `v^{n+1/2} = M^{-1} p^{n+1/2}`,
+
+    v^{n+1/2} = v^{n-1/2} + w^n                                                                               (3a)
+    q^{n+1}   = q^n + h v^{n+1/2}                                                                             (3b)
+    (w^{n+1} + w^n) / 2 = a,   a = M^{-1} h sum_i b_i f(q^n + c_i h v^{n+1/2})                                (10)
+
+w = M^{-1} [p] the jump. The state holds the mean `v^n = (v^{n-1/2} + v^{n+1/2}) / 2`, so that (10) reads
+`v^{n+1} = v^n + a`, `w^{n+1} = 2 a - w^n`; a step of negative size leaves the node on the other side, `v^n - w^n / 2`
+(proof of Prop. 4). Where the quadrature is exact the pseudo-energy (13)
+
+    H~^n = V(q^n) + v^{n-1/2} M v^{n+1/2} / 2 = H^n - w^n M w^n / 8                                           (18)
+
+is constant; H^n is the energy (17) of the state. Applied forces (damping, driving) act at mid-flight,
+
+    F = h f(t + h/2, q^n + h v^{n+1/2} / 2, v^n + (a + M^{-1} F') / 2),   F' the same without its own F',
+
+and change H~ by exactly the work `v^{n+1/2} . F`. Taking them at v^{n+1/2} instead would excite the parasitic root of
+the two-step scheme, which then grows as fast as the damping should decay.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from carom.methods.base import AbstractMethod
+from carom.methods.quadrature import impulse, rule
+from carom.methods.stability import refuse_unstable, stability_limit, warn_if_fallen, warn_if_torn
+from carom.state import Info, State, Step
+from carom.systems.interactions import Interactions
+from carom.systems.system import System
+
+STARTS = ("jump-free", "one-step")
+
+
+class Jump(eqx.Module):
+    """What a two-step scheme remembers at a node.
+
+    `w` is the velocity jump, `force` that at q^n (rules that share nodes), `work` that of the applied forces so far,
+    `factor` the Cholesky factor of a dense mass, `fresh` whether w still is an acceleration to be scaled by h.
+    """
+
+    w: Array
+    force: Array | None
+    work: Array | None
+    factor: Array | None
+    fresh: Array | None
+
+
+class PseudoEnergy(AbstractMethod):
+    """Explicit scheme of second order that conserves the pseudo-energy (13) for any steps, if the quadrature is exact.
+
+    Args:
+        quadrature: "midpoint", "gauss-n" or "lobatto-n"; exact for potentials of degree 2, 2n and 2n - 2.
+        start: "jump-free", the start (5), or "one-step", with the jump `h M^{-1} f(q^0)` of a leapfrog start.
+        beyond_limit: run even if h lies above the stability limit (16).
+
+    The account has `pseudo_energy` (13), `gap` (18), the momentum-like `jump`, and `balance`: the change of the
+    pseudo-energy less the work of applied forces, zero up to quadrature errors.
+
+    Example:
+        >>> chain, state = carom.models.fermi_pasta_ulam(3, omega=50.0)
+        >>> sol = carom.simulate(chain, state, carom.PseudoEnergy("gauss-2"), t1=200.0, h=1e-3)
+    """
+
+    quadrature: str = eqx.field(default="midpoint", static=True)
+    start: str = eqx.field(default="jump-free", static=True)
+    beyond_limit: bool = eqx.field(default=False, static=True)
+
+    handles = frozenset({"mass matrix", "forces", "rate damping"})
+    gives = frozenset({"momentum jump"})
+
+    def __check_init__(self):
+        rule(self.quadrature)
+        if self.start not in STARTS:
+            msg = f"PseudoEnergy: start must be 'jump-free' or 'one-step', got {self.start!r}"
+            raise ValueError(msg)
+
+    @property
+    def order(self) -> int:
+        """Two, whatever the quadrature [Thm 5]."""
+        return 2
+
+    def caution(self, system: System, state: State, longest: float | None, span: float) -> None:
+        """Hold the longest step against the stability limit at the start."""
+        del span
+        refuse_unstable(longest, stability_limit(system, state), self.beyond_limit)
+
+    def review(self, solution: Any) -> None:
+        """Look at the stability limit again, and at the gap."""
+        if not self.beyond_limit:
+            warn_if_fallen(solution)
+        warn_if_torn(solution)
+
+    def init(self, system: System, state: State) -> Jump:
+        """No jump (5), or the acceleration that the first step turns into one."""
+        force = system.conservative_force(state.t, state.q)
+        M = system.mass_at(state.t, state.q)
+        leap = self.start == "one-step"
+        return Jump(
+            w=system.mass_solve(state.t, state.q, force) if leap else jnp.zeros_like(state.v),
+            force=force if rule(self.quadrature).shared else None,
+            work=jnp.zeros(()) if _is_driven(system) else None,
+            factor=jnp.linalg.cholesky(M) if M.ndim == 2 and not hasattr(M, "solve") else None,
+            fresh=jnp.asarray(True) if leap else None,
+        )
+
+    def step(self, system: System, state: State, memory: Jump, h: Array) -> Step:
+        """One step."""
+        t, q, v, side = state.t, state.q, state.v, jnp.sign(h)
+        w = memory.w if memory.fresh is None else memory.w * jnp.where(memory.fresh, jnp.abs(h), 1.0)
+        u = v + 0.5 * side * w  # (3a)
+
+        def force(x: Array) -> Array:
+            return system.conservative_force(t, x)
+
+        total, last = impulse(force, rule(self.quadrature), q, u, h, memory.force)  # (9)
+        a = _solve(system, memory, state, total)
+        work = memory.work
+        if work is not None:
+            applied = _applied_impulse(system, memory, state, u, a, h)
+            a = a + _solve(system, memory, state, applied)
+            work = work + jnp.vdot(u, applied)
+        jump = 2.0 * side * a - w  # (10)
+        extra = {"jump": jump} | ({} if work is None else {"work": work})
+        fresh = None if memory.fresh is None else jnp.zeros_like(memory.fresh)
+        return Step(
+            state.moved(t + h, q + h * u, v + a),  # (3b)
+            Jump(jump, last, work, memory.factor, fresh),
+            Info(evaluations=jnp.int32(evaluations(system, q.size, self.quadrature)), extra=extra),
+        )
+
+    def evidence(self, solution: Any, energy: np.ndarray) -> dict[str, np.ndarray]:
+        """Pseudo-energy (13), gap (18), and the balance of the pseudo-energy."""
+        jump = np.array(solution.columns["extra.jump"])
+        if self.start == "one-step" and len(solution) > 1:
+            start = (solution.t[0], jnp.asarray(solution.q[0]))
+            jump[0] = solution.h[1] * solution.system.mass_solve(*start, solution.system.conservative_force(*start))
+        return pseudo_energies(solution, energy, jump)
+
+
+def pseudo_energies(solution: Any, energy: np.ndarray, jump: np.ndarray) -> dict[str, np.ndarray]:
+    """Pseudo-energy (13), gap (18) and balance, from the energy (17) and the jumps."""
+    gap = 0.25 * np.asarray(_kinetic(solution.system, solution.t, solution.q, jump))  # (18)
+    pseudo = energy - gap
+    return {
+        "pseudo_energy": pseudo,
+        "gap": gap,
+        "balance": pseudo - pseudo[0] - solution.columns.get("extra.work", 0.0),
+    }
+
+
+def evaluations(system: System, n: int, quadrature: str) -> int:
+    """Interactions times new quadrature points; a potential given as a function counts as one interaction."""
+    parts = system.potential.values()
+    return rule(quadrature).evaluations * sum(p.count(n) if isinstance(p, Interactions) else 1 for p in parts)
+
+
+def _is_driven(system: System) -> bool:
+    return bool(system.forces or system.rate_damping)
+
+
+def _solve(system: System, memory: Jump, state: State, f: Array) -> Array:
+    if memory.factor is not None:
+        return jax.scipy.linalg.cho_solve((memory.factor, True), f)
+    return system.mass_solve(state.t, state.q, f)
+
+
+def _applied_impulse(system: System, memory: Jump, state: State, u: Array, a: Array, h: Array) -> Array:
+    """Impulse of the applied forces at mid-flight, velocity predicted once."""
+    t, q = state.t + 0.5 * h, state.q + 0.5 * h * u
+
+    def at(v: Array) -> Array:
+        f = system.applied_force(t, q, v)
+        if system.rate_damping:
+            f = f + jax.jvp(lambda x: system.damped_impulse(t, x), (q,), (v,))[1]
+        return h * f
+
+    middle = state.v + 0.5 * a
+    return at(middle + 0.5 * _solve(system, memory, state, at(middle)))
+
+
+@eqx.filter_jit
+def _kinetic(system: System, t: Any, q: Any, v: Any) -> Array:
+    rows = (jnp.asarray(t), jnp.asarray(q), jnp.asarray(v))
+    return jax.lax.map(lambda row: system.kinetic_energy(*row), rows)

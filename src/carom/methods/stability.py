@@ -1,0 +1,98 @@
+"""The stability limit of explicit two-step schemes, before and after a run [Marazzato2019 Prop. 6]."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from carom.solvers.spectral import lanczos, largest_ritz_value, start_vector
+from carom.state import State
+from carom.systems.system import System
+
+_STEPS = 60
+_NEAR = 0.005
+_REVIEWED = 4
+_TORN = 0.5
+
+
+class StabilityWarning(UserWarning):
+    """A step at its stability limit, a limit that fell during the run, or a resonance."""
+
+
+def stability_limit(system: System, state: State, among: Any = None) -> float:
+    """Largest stable step `2 / sqrt(lambda)`, lambda the largest eigenvalue of M^{-1} D^2 V at `state` (16).
+
+    Sharper than (16), which bounds lambda by the extreme eigenvalues of M and D^2 V apart. Matrix-free (Lanczos).
+
+    Args:
+        system: the equations.
+        state: where the potential is linearised.
+        among: mask of the coordinates that may move, the others held; all by default.
+
+    Example:
+        >>> carom.stability_limit(*carom.models.fermi_pasta_ulam(3, omega=50.0))
+    """
+    eigenvalue = largest_ritz_value(*_lanczos(system, state.t, state.q, among))
+    return 2.0 / float(np.sqrt(eigenvalue)) if eigenvalue > 0 else np.inf
+
+
+@eqx.filter_jit
+def _lanczos(system: System, t: Array, q: Array, among: Any) -> tuple[Array, Array]:
+    kept = jnp.ones_like(q) if among is None else jnp.asarray(among, q.dtype)
+
+    def apply(x: Array) -> Array:
+        force = jax.jvp(lambda y: system.conservative_force(t, y), (q,), (kept * x,))[1]
+        return -kept * system.mass_solve(t, q, force)
+
+    def inner(x: Array, y: Array) -> Array:
+        return jnp.vdot(x, system.mass_times(t, q, y))
+
+    return lanczos(apply, inner, kept * start_vector(q.size), _STEPS)
+
+
+def refuse_unstable(h: float | None, limit: float, told: bool, where: str = "") -> None:
+    """Raise above the limit unless told, warn at it."""
+    if h is None or h < (1 - _NEAR) * limit:
+        return
+    facts = f"the step{where} h = {h:.6g} lies {{}} the stability limit {limit:.6g} [Marazzato2019 (16)]"
+    if h <= (1 + _NEAR) * limit:
+        msg = f"{facts.format('at')}: errors may grow with time; reduce h"
+        warnings.warn(msg, StabilityWarning, stacklevel=6)
+    elif not told:
+        msg = f"{facts.format('above')}: reduce h, or pass beyond_limit=True to run all the same"
+        raise ValueError(msg)
+
+
+def warn_if_fallen(solution: Any) -> None:
+    """Warn if the limit at a few later states lies under the steps taken there."""
+    rows = np.unique(np.linspace(0, len(solution) - 1, _REVIEWED + 1).astype(int))[1:]
+    for row in rows:
+        limit = stability_limit(solution.system, State(solution.q[row], solution.v[row], solution.t[row]))
+        if solution.h[row] > (1 + _NEAR) * limit:
+            h, t = solution.h[row], solution.t[row]
+            msg = (
+                f"at t = {t:.6g} the step h = {h:.6g} lies above the stability limit there, {limit:.6g} "
+                f"[Marazzato2019 (16)]: run again with a smaller h"
+            )
+            warnings.warn(msg, StabilityWarning, stacklevel=4)
+            return
+
+
+def warn_if_torn(solution: Any) -> None:
+    """Warn if the jumps hold most of the energy at the end: conserved, the pseudo-energy says nothing any more."""
+    system, s = solution.system, solution.state
+    energy = system.kinetic_energy(s.t, s.q, s.v) + system.potential_energy(s.t, s.q)
+    gap = 0.25 * system.kinetic_energy(s.t, s.q, jnp.asarray(solution.columns["extra.jump"][-1]))
+    if float(gap) > _TORN * abs(float(energy)):
+        msg = (
+            f"at t = {float(s.t):.6g} the energy lies {float(gap):.3g} above the pseudo-energy, more than half of "
+            f"itself: the velocities before and after a node have nothing to do with each other any more. Take a "
+            f"smaller or a constant h, or carom.EnergyGap"
+        )
+        warnings.warn(msg, StabilityWarning, stacklevel=4)

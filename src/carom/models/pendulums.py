@@ -1,0 +1,149 @@
+"""Pendulums in Cartesian coordinates, and the stiff spring pendulum [Jay1998 sec. 10].
+
+All functions are modules whose parameters are leaves: other numbers never recompile.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from carom.models.registry import model
+from carom.state import Numbers, State
+from carom.systems.arguments import numbers
+from carom.systems.system import System
+
+
+class Weight(eqx.Module):
+    """The potential w . q of constant forces -w."""
+
+    w: Float[Array, " n"]
+
+    def __call__(self, q: Array) -> Array:
+        """The energy."""
+        return self.w @ q
+
+
+class Rods(eqx.Module):
+    """Point masses hanging one below the other: rod i from mass i - 1 (mass -1 is the origin), (|d|^2 - l^2)/2 = 0."""
+
+    lengths: Float[Array, " rods"]
+    dim: int = eqx.field(static=True)
+
+    def __call__(self, q: Array) -> Array:
+        """One entry per rod."""
+        points = q.reshape(-1, self.dim)
+        d = jnp.diff(points, axis=0, prepend=jnp.zeros((1, self.dim)))
+        return 0.5 * (jnp.sum(d * d, 1) - self.lengths**2)
+
+
+def _hanging(masses: Array, gravity: float, lengths: Array, dim: int, **options: object) -> System:
+    each = jnp.repeat(masses, dim)
+    w = each * gravity * jnp.tile(jnp.eye(dim)[-1], masses.size)
+    return System(each, Weight(w), constraints=Rods(lengths, dim), **options)  # pyright: ignore
+
+
+@model
+def pendulum(
+    mass: float = 1.0, length: float = 1.0, gravity: float = 1.0, angle: float = np.pi / 2, rate: float = -1.0
+) -> tuple[System, State]:
+    """Planar pendulum in Cartesian coordinates (x, z), constraint (q . q - l^2)/2; angle from the downward vertical.
+
+    Example:
+        >>> system, state = carom.models.pendulum(angle=1.0, rate=0.0)
+    """
+    m, l = numbers(mass, "mass", positive=True), numbers(length, "length", positive=True)
+    system = _hanging(m[None], gravity, l[None], 2, labels=("x", "z"))
+    q = l * np.array([np.sin(angle), -np.cos(angle)])
+    return system, State(q, rate * np.array([-q[1], q[0]]))
+
+
+@model
+def double_pendulum(
+    masses: Numbers = (1.0, 1.0),
+    lengths: Numbers = (1.0, 1.0),
+    gravity: float = 1.0,
+    angles: Numbers = (np.pi / 2, np.pi / 2),
+    rates: Numbers = (0.0, 0.0),
+) -> tuple[System, State]:
+    """Planar double pendulum in Cartesian coordinates (x1, z1, x2, z2); angles of both rods from the vertical.
+
+    Example:
+        >>> system, state = carom.models.double_pendulum(angles=(1.0, 2.0))
+    """
+    m, l = numbers(masses, "masses", size=2, positive=True), numbers(lengths, "lengths", size=2, positive=True)
+    system = _hanging(m, gravity, l, 2, labels=("x1", "z1", "x2", "z2"))
+    a, w = np.asarray(angles, float), np.asarray(rates, float)
+    rods = np.asarray(l)[:, None] * np.stack([np.sin(a), -np.cos(a)], 1)
+    turning = (np.asarray(l) * w)[:, None] * np.stack([np.cos(a), np.sin(a)], 1)
+    return system, State(np.cumsum(rods, 0).ravel(), np.cumsum(turning, 0).ravel())
+
+
+@model
+def spherical_pendulum(
+    mass: float = 1.0,
+    length: float = 1.0,
+    gravity: float = 1.0,
+    angle: float = 1.0,
+    rate: float = 0.0,
+    spin: float = 1.0,
+) -> tuple[System, State]:
+    """Spherical pendulum (x, y, z) at `angle` from the downward vertical, turning about it with `spin`.
+
+    Example:
+        >>> system, state = carom.models.spherical_pendulum(angle=1.0, spin=0.5)
+    """
+    m, l = numbers(mass, "mass", positive=True), numbers(length, "length", positive=True)
+    system = _hanging(m[None], gravity, l[None], 3, labels=("x", "y", "z"))
+    q = l * np.array([np.sin(angle), 0.0, -np.cos(angle)])
+    v = l * np.array([rate * np.cos(angle), spin * np.sin(angle), rate * np.sin(angle)])
+    return system, State(q, v)
+
+
+class Spring(eqx.Module):
+    """k (|q_1| - l)^2 / 2 of the first point mass."""
+
+    k: Array
+    length: Array
+
+    def __call__(self, q: Array) -> Array:
+        """The energy."""
+        return 0.5 * self.k * (jnp.sqrt(q[0] ** 2 + q[1] ** 2) - self.length) ** 2
+
+
+class Friction(eqx.Module):
+    """-gamma v on the first point mass."""
+
+    gamma: Array
+
+    def __call__(self, t: Array, q: Array, v: Array) -> Array:
+        """The force."""
+        del t, q
+        return -self.gamma * v * jnp.array([1.0, 1.0, 0.0, 0.0])
+
+
+def rod_between(q: Array) -> Array:
+    """The unit rod from the first to the second point mass."""
+    return jnp.sqrt((q[2] - q[0]) ** 2 + (q[3] - q[1]) ** 2)[None] - 1.0
+
+
+@model
+def stiff_spring_pendulum(
+    stiffness: float = 1e16, friction: float = 1e12, gravity: float = 1.0
+) -> tuple[System, State]:
+    """A rigid pendulum on a stiff spring pendulum with viscous friction [Jay1998 sec. 10]; stiffness is 1/eps^2.
+
+    The start is carom's choice (the paper prints none): q1 = (0, -1), q2 = (1, -1), at rest. Parts: "spring" and
+    "gravity" of the potential, "dissipative".
+
+    Example:
+        >>> system, state = carom.models.stiff_spring_pendulum()
+    """
+    k, gamma = numbers(stiffness, "stiffness", positive=True), numbers(friction, "friction", nonnegative=True)
+    potential = {"spring": Spring(k, jnp.ones(())), "gravity": Weight(gravity * jnp.array([0.0, 1.0, 0.0, 1.0]))}
+    system = System(
+        1.0, potential, {"dissipative": Friction(gamma)}, constraints=rod_between, labels=("x1", "z1", "x2", "z2")
+    )
+    return system, State([0.0, -1.0, 1.0, -1.0], np.zeros(4))

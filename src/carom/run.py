@@ -1,0 +1,248 @@
+"""The host's side of a run: checks, chunks, progress, Ctrl-C, callbacks, and failures turned into exceptions."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from carom import loop
+from carom.loop import Problem, advance, first_carry
+from carom.methods.base import AbstractMethod
+from carom.progress import Progress, progress_bar
+from carom.solution import RowStore, Solution
+from carom.state import Carry, Interrupted, Numbers, SimulationError, State, Status, lift
+from carom.stepping import Constant
+from carom.stepping.base import AbstractStepping
+from carom.systems.arguments import names_of, user_function
+from carom.systems.check import check
+from carom.systems.system import System
+
+_CHUNK_SECONDS = 0.3
+_MOST_ROWS = 4096
+
+
+class Run:
+    """The host's side of a run, of one trajectory or of a batch of lanes."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        parts: list[tuple[System, AbstractMethod, AbstractStepping]],
+        carry: Carry,
+        stores: list[RowStore],
+        *,
+        axes: Any = None,
+        rows: int = _MOST_ROWS,
+    ):
+        self.problem, self.parts, self.carry, self.stores = problem, parts, carry, stores
+        self.axes, self.rows = axes, rows
+        self.lanes = None if axes is None else len(stores)
+        self.attempts = 256
+        self.seconds = self.compile_seconds = 0.0
+        self.traces = 0
+        self._host_copy: tuple[Any, Any] = (None, None)
+
+    def chunk(self) -> None:
+        """Advance by one chunk and append its rows."""
+        before, started = loop.traces, time.perf_counter()
+        limits = (np.int64(self.rows), np.int64(self.attempts))
+        carry, buffer, n, attempts, layout = advance(self.problem, self.carry, limits, self.rows, self.lanes, self.axes)
+        launched = time.perf_counter()
+        while not n.is_ready():
+            time.sleep(min(max(2e-5, 0.05 * (time.perf_counter() - launched)), 0.01))
+        elapsed = time.perf_counter() - launched
+        compiled = loop.traces - before
+        self.traces += compiled
+        self.compile_seconds += launched - started if compiled else 0.0
+        self.seconds += elapsed if compiled else time.perf_counter() - started
+        count = int(n)
+        filled = np.array(np.asarray(buffer)[:count]) if count else np.zeros((0, *buffer.shape[1:]))
+        for lane, store in enumerate(self.stores):
+            store.append(layout.names, layout.shapes, filled if self.lanes is None else filled[:, lane])
+        self.carry = carry
+        if int(attempts) == self.attempts:
+            wanted = self.attempts * _CHUNK_SECONDS / max(elapsed, 1e-4)
+            self.attempts = int(np.clip(wanted, 1, 16 * self.attempts))
+
+    @property
+    def reached(self) -> float:
+        """Time of the slowest lane."""
+        return float(np.min(np.asarray(self.carry.state.t)))
+
+    @property
+    def finished(self) -> bool:
+        """Whether no lane can go on."""
+        return bool(np.all(np.asarray(self.carry.done) | (np.asarray(self.carry.status) != Status.OK)))
+
+    def go(self, callback: Callable[[Run], Any] | None, bar: Progress) -> None:
+        """Chunk after chunk to the end."""
+        try:
+            with bar:
+                while not self.finished:
+                    self.chunk()
+                    steps = int(np.sum(np.asarray(self.carry.counts.accepted)))
+                    bar.update(self.reached, steps, self.stores[0].latest())
+                    if callback is not None:
+                        callback(self)
+        except KeyboardInterrupt:
+            msg = f"interrupted at t = {self.reached:.6g}; .solution holds what was computed, carom.resume goes on"
+            raise Interrupted(msg, self.solution()) from None
+
+    def solution(self, lane: int = 0) -> Solution:
+        """What has been accepted so far (of one lane)."""
+        carry = self.carry if self.lanes is None else jax.tree.map(lambda x: x[lane], self.carry_on_host())
+        timing = {"seconds": self.seconds, "compile_seconds": self.compile_seconds, "traces": self.traces}
+        return Solution(*self.parts[lane], self.stores[lane].snapshot(), carry, timing)
+
+    def carry_on_host(self) -> Carry:
+        """The carry as NumPy arrays, copied once."""
+        if self._host_copy[0] is not self.carry:
+            self._host_copy = (self.carry, jax.tree.map(np.asarray, self.carry))
+        return self._host_copy[1]
+
+
+def simulate(
+    system: System,
+    state: State,
+    method: AbstractMethod,
+    *,
+    t1: float,
+    h: float | None = None,
+    stepping: AbstractStepping | None = None,
+    save_every: int = 1,
+    save_at: Numbers | None = None,
+    stop: Callable[..., Any] | None = None,
+    callback: Callable[[Run], Any] | None = None,
+    progress: bool | Progress | None = None,
+) -> Solution:
+    """Run `system` from `state` to `t1` with `method`.
+
+    Args:
+        system: the equations.
+        state: where to start; its `t` is the first time.
+        method: one step.
+        t1: end of the run; every stepping lands exactly on it.
+        h: constant step size (short for `stepping=Constant(h)`).
+        stepping: who chooses the step size; give this or `h`.
+        save_every: keep every n-th step (and the first, the last, and those with events).
+        save_at: keep interpolated values at these times instead; the steps stay the same.
+        stop: function `stop(t, q, v)`; the run ends where it turns negative.
+        callback: called between chunks with the `Run`; `run.solution()` is what was accepted so far.
+        progress: True or False for a progress bar; None shows one on a terminal when the run takes more than a second.
+
+    Example:
+        >>> chain, state = carom.models.dimer_chain(25, mass_ratio=0.59, damping=0.06)
+        >>> sol = carom.simulate(chain, state, carom.TailoredIRK(), t1=30.0, h=0.1)
+    """
+    run = prepare(system, state, method, t1, chosen_stepping(h, stepping), save_every, stop)
+    return finish(run, callback, progress, save_at)
+
+
+def prepare(
+    system: System,
+    state: State,
+    method: AbstractMethod,
+    t1: float,
+    stepping: AbstractStepping,
+    save_every: int = 1,
+    stop: Callable[..., Any] | None = None,
+    rows: int = _MOST_ROWS,
+) -> Run:
+    """Check everything and set up a run of one trajectory; `rows` bounds the rows of one chunk."""
+    ends = segment_ends(system, state, t1)
+    refuse(system, state, method, stepping, ends)
+    method = method.tuned(system, state, stepping.longest)
+    problem = Problem(lift(system), lift(method), lift(stepping), stop_function(stop), stride(save_every))
+    carry = first_carry(problem, state, jnp.asarray(ends))
+    return Run(problem, [(system, method, stepping)], carry, [RowStore(state)], rows=rows)
+
+
+def finish(run: Run, callback: Any, progress: Any, save_at: Numbers | None) -> Solution:
+    """Run one trajectory to its end and hand out the solution, or raise with what was reached."""
+    t0, *_, t1 = np.asarray(run.carry.ends).tolist()
+    if save_at is not None:
+        run.stores[0].thin_to(np.asarray(save_at, float), t0, t1)
+    run.go(callback, progress_bar(progress, t0, t1))
+    solution = run.solution()
+    raise_if_failed(run, solution)
+    solution.method.review(solution)
+    return solution if save_at is None else solution.interpolated(save_at)
+
+
+def raise_if_failed(run: Run, solution: Solution) -> None:
+    """Turn a bad status into an exception that names time, step, cause and remedy."""
+    status = Status(int(solution.carry.status))
+    if status is Status.OK:
+        return
+    cause, remedy = status.message
+    t, k = float(solution.carry.state.t), int(solution.carry.k)
+    msg = f"{cause} in the step from t = {t:.9g} (step {k + 1}) with {type(run.problem.method).__name__}. {remedy}."
+    raise SimulationError(msg, solution, status)
+
+
+def segment_ends(system: System, state: State, t1: float) -> np.ndarray:
+    """Start, jumps strictly inside, end."""
+    t0 = float(state.t)
+    if not (np.isfinite(t1) and t1 >= t0):
+        msg = f"t1 must be finite and not before the start, got t1 = {t1} with t0 = {t0:g}"
+        raise ValueError(msg)
+    jumps = np.asarray(system.jumps)
+    return np.concatenate([[t0], jumps[(jumps > t0) & (jumps < t1)], [t1]])
+
+
+def refuse(system: System, state: State, method: AbstractMethod, stepping: AbstractStepping, ends: np.ndarray) -> None:
+    """Raise, by name, for anything the method or the stepping does not take into account."""
+    refuse_features(system, state, method, stepping, ends)
+    check(system, state)
+    method.caution(system, state, stepping.longest, float(ends[-1] - ends[0]))
+
+
+def refuse_features(
+    system: System, state: State, method: AbstractMethod, stepping: AbstractStepping, ends: np.ndarray
+) -> None:
+    """The part of `refuse` that needs no numbers."""
+    if not jax.config.read("jax_enable_x64"):
+        msg = "carom needs 64-bit floats: remove CAROM_X64=0 or set jax_enable_x64"
+        raise ValueError(msg)
+    for value, kind, name in ((system, System, "system"), (state, State, "state"), (method, AbstractMethod, "method")):
+        if not isinstance(value, kind):
+            msg = f"{name} must be a carom {kind.__name__.removeprefix('Abstract')}, got {type(value).__name__}"
+            raise TypeError(msg)
+    unhandled = sorted(system.features - method.handles)
+    if unhandled:
+        msg = f"{type(method).__name__} does not handle {names_of(unhandled)} of this system"
+        raise ValueError(msg)
+    missing = sorted(stepping.needs - method.gives)
+    if missing:
+        msg = f"{type(stepping).__name__} needs {names_of(missing)}, which {type(method).__name__} does not give"
+        raise ValueError(msg)
+    for objection in (method.objection(system), stepping.objection(system, state, ends)):
+        if objection:
+            raise ValueError(objection)
+
+
+def chosen_stepping(h: float | None, stepping: AbstractStepping | None) -> AbstractStepping:
+    """The stepping of `h=` or `stepping=`."""
+    if (h is None) == (stepping is None):
+        msg = "give either h= (a constant step) or stepping=, not both and not none"
+        raise ValueError(msg)
+    return Constant(h) if stepping is None else stepping  # pyright: ignore
+
+
+def stop_function(stop: Callable[..., Any] | None) -> Any:
+    """The stop condition, wrapped."""
+    return None if stop is None else user_function(stop, "stop", ("t", "q", "v"))
+
+
+def stride(save_every: int) -> Array:
+    """`save_every` as an array."""
+    if not (isinstance(save_every, (int, np.integer)) and save_every >= 1):
+        msg = f"save_every must be a whole number of at least 1, got {save_every}"
+        raise ValueError(msg)
+    return jnp.asarray(np.int64(save_every))

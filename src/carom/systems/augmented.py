@@ -1,0 +1,85 @@
+"""Singular masses: the augmented system (13) of Jay1998, whose mass matrix is invertible."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from carom.state import State
+from carom.systems.arguments import names_of
+from carom.systems.constrained import mass_matrix
+from carom.systems.system import System
+
+_WITHIN = {"mass of q", "mass matrix", "explicit time", "forces", "multiplier forces", "constraints"}
+
+
+class Augmented(eqx.Module):
+    """The parts of `system` on Q = (q, r), V = (v, w): mass [[M, G^T], [G, 0]], constraints (g(q), r)."""
+
+    system: System
+    n: int = eqx.field(static=True)
+
+    def mass(self, t: Array, q: Array) -> Array:
+        """[[M, G^T], [G, 0]], Jay1998 (13b)."""
+        M = mass_matrix(self.system, t, q[: self.n], self.n)
+        G = jax.jacfwd(lambda x: self.system.constraint(t, x))(q[: self.n])
+        return jnp.block([[M, G.T], [G, jnp.zeros((len(G), len(G)))]])
+
+    def constraints(self, t: Array, q: Array) -> Array:
+        """(g(q), r), Jay1998 (13c)."""
+        return jnp.concatenate([self.system.constraint(t, q[: self.n]), q[self.n :]])
+
+
+class Head(eqx.Module):
+    """A part of the potential as a function of (q, r)."""
+
+    system: System
+    name: str = eqx.field(static=True)
+    n: int = eqx.field(static=True)
+
+    def energy(self, t: Array, q: Array) -> Array:
+        """V_name(t, q)."""
+        return self.system.part_energy(self.name, t, q[: self.n])
+
+    def force(self, t: Array, q: Array, v: Array, lam: Array) -> Array:
+        """The named force on q; none on r."""
+        m = lam.size // 2
+        return jnp.pad(self.system.named_force(self.name, t, q[: self.n], v[: self.n], lam[:m]), (0, m))
+
+    def plain_force(self, t: Array, q: Array, v: Array) -> Array:
+        """The same for a force that does not depend on the multipliers."""
+        f = self.system.named_force(self.name, t, q[: self.n], v[: self.n])
+        return jnp.pad(f, (0, q.size - self.n))
+
+
+def augmented(system: System, state: State) -> tuple[System, State]:
+    """The system with variables (q, r), (v, w) and an invertible mass where M alone is singular [Jay1998 (13)].
+
+    The exact solution has r = w = 0; the multipliers are (lambda, mu), and `sol.q[:, :n]` are the coordinates.
+
+    Raises:
+        ValueError: if even [[M, G^T], [G, 0]] is singular, or the system has features beyond (13).
+
+    Example:
+        >>> system, state = carom.augmented(system, state)
+    """
+    beyond = sorted(system.features - _WITHIN)
+    if system.constraints is None or beyond:
+        msg = f"carom.augmented needs bilateral constraints, and does not handle {names_of(beyond)} of this system"
+        raise ValueError(msg)
+    n, m = state.q.size, system.constraint(state.t, state.q).size
+    whole = Augmented(system, n)
+    wide = jnp.concatenate([state.q, jnp.zeros(m)])
+    sizes = jnp.abs(jnp.linalg.eigvalsh(whole.mass(state.t, wide)))
+    if not float(jnp.min(sizes)) > 1e-13 * float(jnp.max(sizes)):
+        msg = "augmented: [[M, G^T], [G, 0]] is singular (Jay1998 (10)): some motion has neither mass nor constraint"
+        raise ValueError(msg)
+    parts = {name: Head(system, name, n).energy for name in system.potential}
+    forces = {
+        name: Head(system, name, n).force if "lam" in f.takes else Head(system, name, n).plain_force
+        for name, f in system.forces.items()
+    }
+    wider = System(whole.mass, parts, forces, constraints=whole.constraints, jumps=[float(t) for t in system.jumps])
+    return wider, State(wide, jnp.concatenate([state.v, jnp.zeros(m)]), state.t)

@@ -1,0 +1,164 @@
+"""Set-valued laws: unilateral contacts with friction, and friction elements without a contact [Studer2008 sec. 2].
+
+Letters: g gap, gamma relative velocity, mu friction, eps restitution, N normal, T tangential.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike
+
+from carom.systems.arguments import UserFunction, numbers, user_function
+
+
+class Contacts(eqx.Module):
+    """Unilateral contacts `g >= 0` with Newton's impact law and Coulomb friction.
+
+    Args:
+        gap: `g(q)` or `g(t, q)`, one entry per contact; positive when open.
+        slip: tangential displacement `s(q)` or `s(t, q)`, of which the rate is the slip velocity: one entry per
+            contact, or one pair per contact for friction in a plane.
+        slip_velocity: the slip velocity itself, `(q, v)` or `(t, q, v)`, affine in v; give this or `slip`.
+        friction: Coulomb's mu, a number or one per contact.
+        restitution: eps of the normal direction in [0, 1], a number or one per contact.
+        tangential_restitution: eps of the tangential directions in [0, 1], a number or one per contact.
+
+    Example:
+        >>> floor = carom.Contacts(gap=lambda q: q[1:2], slip=lambda q: q[:1], friction=0.3, restitution=0.5)
+    """
+
+    gap: UserFunction
+    slip: UserFunction | None
+    slip_velocity: UserFunction | None
+    friction: Array
+    restitution: Array
+    tangential_restitution: Array
+
+    def __init__(
+        self,
+        gap: Callable[..., Any],
+        *,
+        slip: Callable[..., Any] | None = None,
+        slip_velocity: Callable[..., Any] | None = None,
+        friction: ArrayLike = 0.0,
+        restitution: ArrayLike = 0.0,
+        tangential_restitution: ArrayLike = 0.0,
+    ):
+        self.gap = user_function(gap, "gap", ("q",), ("t", "q"))
+        self.slip = slip and user_function(slip, "slip", ("q",), ("t", "q"))
+        self.slip_velocity = slip_velocity and user_function(
+            slip_velocity, "slip_velocity", ("q", "v"), ("t", "q", "v")
+        )
+        self.friction = numbers(friction, "friction", nonnegative=True)
+        self.restitution = _between_0_and_1(restitution, "restitution")
+        self.tangential_restitution = _between_0_and_1(tangential_restitution, "tangential_restitution")
+        if self.slip is not None and self.slip_velocity is not None:
+            msg = "Contacts: give slip= or slip_velocity=, not both"
+            raise ValueError(msg)
+        if not self.has_friction and np.any(np.asarray(friction) > 0):
+            msg = f"Contacts: friction = {friction} needs slip directions: give slip= or slip_velocity="
+            raise ValueError(msg)
+
+    @property
+    def has_friction(self) -> bool:
+        """Whether the contacts have tangential directions."""
+        return self.slip is not None or self.slip_velocity is not None
+
+    def gaps(self, params: Any, t: Array, q: Array) -> Array:
+        """g(t, q), one entry per contact."""
+        g = jnp.atleast_1d(jnp.asarray(self.gap(params, t=t, q=q), float))
+        for name in ("friction", "restitution", "tangential_restitution"):
+            size = getattr(self, name).size
+            if g.ndim != 1 or size not in (1, g.size):
+                msg = f"Contacts: gap must return one number per contact, and {name} fit it: got {g.shape} and {size}"
+                raise ValueError(msg)
+        return g
+
+    def gap_rates(self, params: Any, t: Array, q: Array, rate: Array) -> Array:
+        """gamma_N = dg/dq q' + dg/dt."""
+        return jax.jvp(lambda s, x: self.gaps(params, s, x), (t, q), (jnp.ones_like(t), rate))[1]
+
+    def slip_rates(self, params: Any, t: Array, q: Array, rate: Array, v: Array) -> Array:
+        """gamma_T, one row per contact and one column per tangential direction."""
+        if self.slip is not None:
+            slip = self.slip
+            position = lambda s, x: jnp.asarray(slip(params, t=s, q=x), float)  # noqa: E731
+            return _columns(jax.jvp(position, (t, q), (jnp.ones_like(t), rate))[1], "slip")
+        assert self.slip_velocity is not None
+        return _columns(jnp.asarray(self.slip_velocity(params, t=t, q=q, v=v), float), "slip_velocity")
+
+
+class FrictionElements(eqx.Module):
+    """Dry friction without a contact, with a given limit of the force: brakes, clutches, prestressed springs.
+
+    Args:
+        slip_velocity: `(q, v)` or `(t, q, v)`, affine in v: one entry per element, or one pair per element for friction
+            in a plane.
+        limit: largest force, a number or one per element; for one-dimensional elements also one pair
+            `[lowest, highest]` per element, of any sign and possibly infinite (a one-way clutch is `[0, inf]`);
+            or a function of `(t, q, v)` that returns one of these, taken at the start of a step.
+
+    Example:
+        >>> brake = carom.FrictionElements(slip_velocity=lambda q, v: v[:1], limit=2.0)
+    """
+
+    slip_velocity: UserFunction
+    limit: Array | UserFunction
+
+    def __init__(self, slip_velocity: Callable[..., Any], limit: ArrayLike | Callable[..., Any]):
+        self.slip_velocity = user_function(slip_velocity, "slip_velocity", ("q", "v"), ("t", "q", "v"))
+        if callable(limit):
+            self.limit = user_function(limit, "limit", ("t", "q", "v"))
+            return
+        values = np.asarray(limit, float)
+        pairs = values.ndim == 2 and values.shape[1] == 2
+        if values.ndim > 1 and not pairs:
+            msg = f"FrictionElements: limit must be a number, or one number or pair per element, got {values.shape}"
+            raise ValueError(msg)
+        if (
+            np.isnan(values).any()
+            or (pairs and (values[:, 0] > values[:, 1]).any())
+            or (not pairs and (values < 0).any())
+        ):
+            msg = f"FrictionElements: limit must be zero or positive, or pairs [lowest, highest], got {limit}"
+            raise ValueError(msg)
+        self.limit = jnp.asarray(values)
+
+    def slip_rates(self, params: Any, t: Array, q: Array, v: Array) -> Array:
+        """gamma, one row per element and one column per direction."""
+        return _columns(jnp.asarray(self.slip_velocity(params, t=t, q=q, v=v), float), "slip_velocity")
+
+    def limits(self, params: Any, t: Array, q: Array, v: Array, elements: int) -> Array:
+        """Pairs [lowest, highest] of every element (a disk has the radius `highest`)."""
+        values = self.limit
+        if isinstance(values, UserFunction):
+            values = jnp.asarray(values(params, t=t, q=q, v=v), float)
+        if values.shape == (elements, 2):
+            return values
+        if values.size not in (1, elements):
+            msg = f"FrictionElements: limit has shape {values.shape}, but there are {elements} elements"
+            raise ValueError(msg)
+        high = jnp.broadcast_to(values.reshape(-1), (elements,))
+        return jnp.stack([-high, high], axis=1)
+
+
+def _between_0_and_1(value: ArrayLike, name: str) -> Array:
+    array = numbers(value, name)
+    if not np.all((np.asarray(array) >= 0) & (np.asarray(array) <= 1)):
+        msg = f"{name} must lie in [0, 1], got {value}"
+        raise ValueError(msg)
+    return array
+
+
+def _columns(values: Array, name: str) -> Array:
+    values = jnp.atleast_1d(values)
+    if values.ndim > 2 or (values.ndim == 2 and values.shape[1] not in (1, 2)):
+        msg = f"{name} must return one number or one pair per law, got shape {values.shape}"
+        raise ValueError(msg)
+    return values[:, None] if values.ndim == 1 else values

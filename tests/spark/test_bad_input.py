@@ -1,0 +1,123 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import carom
+
+circle = lambda q: 0.5 * (q @ q - 1.0)  # noqa: E731
+weight = lambda q: q[1]  # noqa: E731
+
+
+def run(system, state, method=None, **options):
+    return carom.simulate(system, state, method or carom.Spark(3), **{"t1": 1.0, "h": 0.1, **options})
+
+
+def test_an_inconsistent_position_is_named_with_its_size_and_can_be_projected():
+    system, state = carom.System(1.0, weight, constraints=circle), carom.State([1.1, 0.0], [0.0, -1.0])
+    with pytest.raises(ValueError, match=r"\|g\(q\)\| = 0.0868 .*carom.consistent"):
+        run(system, state)
+    assert np.allclose(carom.consistent(system, state).q, [1.0, 0.0], atol=1e-14)
+
+
+def test_an_inconsistent_velocity_is_named_with_its_size_and_can_be_projected():
+    system, state = carom.System(1.0, weight, constraints=circle), carom.State([1.0, 0.0], [0.5, -1.0])
+    with pytest.raises(ValueError, match=r"d/dt g\(q\) or k\(q, v\)\| = 0.5 .*carom.consistent"):
+        run(system, state)
+    assert np.allclose(carom.consistent(system, state).v, [0.0, -1.0], atol=1e-14)
+
+
+def test_a_velocity_across_the_blade_is_refused():
+    system, _ = carom.models.knife_edge()
+    with pytest.raises(ValueError, match="does not fulfil the constraints"):
+        run(system, carom.State([0.0, 0.0, 0.0], [0.0, 0.3, 1.0]))
+
+
+def test_consistent_refuses_where_there_is_no_manifold():
+    system = carom.System(1.0, weight, constraints=lambda q: q[0] ** 2 + q[1] ** 2 + 1.0)
+    with pytest.raises(ValueError, match="found no state near the given one"):
+        carom.consistent(system, carom.State([0.3, 0.2], [0.0, 0.0]))
+
+
+def test_redundant_constraints_are_counted():
+    double = lambda q: jnp.array([q @ q - 1.0, 3.0 * (q @ q - 1.0)])  # noqa: E731
+    system, state = carom.System(1.0, weight, constraints=double), carom.State([1.0, 0.0], [0.0, -1.0])
+    with pytest.raises(ValueError, match="redundant: rank 1 of 2"):
+        run(system, state)
+    with pytest.raises(ValueError, match="redundant"):
+        carom.consistent(system, state)
+
+
+def test_losing_rank_on_the_way_ends_with_time_and_partial_results():
+    crossing = lambda q: jnp.array([q[2], q[1] * (q[0] - 1.0)])  # noqa: E731
+    system = carom.System(1.0, constraints=crossing)
+    with pytest.raises(carom.SimulationError, match=r"constraint matrix lost rank in the step from t = 0.9") as caught:
+        run(system, carom.State(np.zeros(3), [1.0, 0.0, 0.0]), t1=2.0)
+    assert np.allclose(caught.value.solution.q[:, 0], 0.1 * np.arange(10), atol=1e-12)
+
+
+def test_a_singular_mass_points_to_the_augmented_form():
+    both = lambda q: jnp.array([q[0] - q[1]])  # noqa: E731
+    system, state = carom.System(np.diag([1.0, 0.0]), weight, constraints=both), carom.State([0.0, 0.0], [0.0, 0.0])
+    with pytest.raises(ValueError, match="mass is singular .*carom.augmented"):
+        run(system, state)
+    carom.check(*carom.augmented(system, state))
+
+
+def test_the_augmented_form_refuses_motion_with_neither_mass_nor_constraint():
+    system = carom.System(np.diag([1.0, 0.0, 1.0]), weight, constraints=lambda q: q[:1])
+    with pytest.raises(ValueError, match="neither mass nor constraint"):
+        carom.augmented(system, carom.State(np.zeros(3), np.zeros(3)))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"families": {"kinematic": "E"}}, "unknown family 'E' for 'kinematic'"),
+        ({"families": {"kinematic": ["A", "X"]}}, r"unknown family 'X' for 'kinematic\[1\]'"),
+        ({"families": {"constraint": "A"}}, "multiplier term 'constraint' cannot use Lobatto IIIA"),
+        ({"families": {"constraint": ["B", "A"]}}, "multiplier term 'constraint' cannot use Lobatto IIIA"),
+        ({"damping": {"conservative": 1.5}}, "must lie between 0 and 1"),
+        ({"damping": {"conservative": 0.5}, "families": {"kinematic": "A"}}, "damping sets the family of 'kinematic'"),
+        ({"multiplier": "last"}, "multiplier must be 'consistent'"),
+    ],
+)
+def test_wrong_options_are_named_at_construction(options, words):
+    with pytest.raises(ValueError, match=words):
+        carom.Spark(3, **options)
+
+
+def test_one_stage_is_refused():
+    with pytest.raises(ValueError, match="stages must be an integer >= 2"):
+        carom.Spark(1)
+
+
+def test_families_of_parts_the_system_does_not_have_are_refused():
+    with pytest.raises(ValueError, match="name 'motor', but this system has 'conservative', 'constraint'"):
+        run(*carom.models.pendulum(), carom.Spark(3, families={"motor": "C"}))
+
+
+def test_a_force_of_the_multipliers_cannot_use_lobatto_a():
+    system = carom.System(1.0, weight, {"rub": lambda t, q, v, lam: -lam[0] * v}, constraints=circle)
+    with pytest.raises(ValueError, match="force 'rub' depends on the multipliers"):
+        run(system, carom.State([1.0, 0.0], [0.0, -1.0]), carom.Spark(3, families={"rub": "A"}))
+
+
+def test_families_per_component_must_fit_the_state():
+    with pytest.raises(ValueError, match="'kinematic' has 3 families, but the state has 2 velocities"):
+        run(*carom.models.pendulum(), carom.Spark(3, families={"kinematic": ["A", "A", "A"]}))
+
+
+def test_other_methods_refuse_constraints_by_name():
+    with pytest.raises(ValueError, match="IRK does not handle 'constraints'"):
+        run(*carom.models.pendulum(), carom.IRK(carom.gauss(2)))
+
+
+def test_a_lagrangian_that_is_not_quadratic_is_refused():
+    system = carom.System.from_lagrangian(lambda q, v: 0.25 * (v @ v) ** 2 + 0.5 * v @ v - q[1])
+    with pytest.raises(ValueError, match="quadratic in v"):
+        run(system, carom.State([1.0, 0.0], [0.0, 1.0]))
+
+
+def test_a_tolerance_must_be_positive():
+    with pytest.raises(ValueError, match="tol must be positive"):
+        carom.Reversible(0.0)
