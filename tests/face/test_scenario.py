@@ -55,7 +55,7 @@ MISTAKES = {
     "yes is no number": ("t1 = 10.0", "t1 = true", 3, "'t1' must be a number"),
     "unknown key": ("h = 0.5", "h = 0.5\nstep = 1", 5, "unknown key 'step'; allowed are model, t1, h, method"),
     "unknown output": ("frames = 20", "movie = true", 12, "unknown key 'output.movie'; allowed are name"),
-    "missing model": ('model = "newtons_cradle"', "", 1, "'model' is missing; there are bead_chain"),
+    "missing model": ('model = "newtons_cradle"', "", 1, "'model' is missing; there are"),
     "missing end": ("t1 = 10.0", "", 1, "'t1' is missing"),
     "unknown model": ("newtons_cradle", "trebuchet", 1, "unknown model 'trebuchet'; there are"),
     "unknown parameter": ("n = 3", "m = 3", 7, "newtons_cradle has no parameter 'm'; it has n, stiffness"),
