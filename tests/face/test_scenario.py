@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import carom
+from carom.records import default_method
 from carom.scenario import ScenarioError, read
 
 from .test_cli import called
@@ -48,6 +49,13 @@ def test_a_scenario_runs_and_ends_with_the_path_of_its_report(monkeypatch, capsy
     assert out.splitlines()[-1] == str(tmp_path / "out" / "cradle.html")
     direct = carom.simulate(*carom.models.newtons_cradle(3, stiffness=13.115), carom.TailoredTheta(), t1=10.0, h=0.5)
     assert (carom.load(tmp_path / "out" / "cradle.nc").q == direct.q).all()
+
+
+@pytest.mark.parametrize("model", sorted(carom.models.registry))
+def test_every_model_has_a_method_without_naming_one(model):
+    required = {"granular_chain": {"masses": [1.0, 0.5]}, "binary_collision": {}}
+    system, _ = carom.models.build(model, required.get(model, {}))
+    assert system.features <= default_method(system).handles
 
 
 MISTAKES = {
