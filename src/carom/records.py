@@ -59,10 +59,16 @@ _TABLEAUX = (
 
 
 def default_method(system: Any) -> Any:
-    """A tailored method where the system declares rate damping that it can imitate, else Gauss-Legendre."""
+    """The first of a few methods that handles the system: tailored, Gauss-Legendre, Moreau's midpoint, SPARK.
+
+    Tailored methods are for systems that declare rate damping they can imitate.
+    """
     import carom
 
-    tailored = carom.TailoredTheta()
-    if system.rate_damping and system.features <= tailored.handles and not tailored.objection(system):
-        return tailored
-    return carom.IRK(carom.gauss(2))
+    tailored = [carom.TailoredTheta()] if system.rate_damping else []
+    choices = [*tailored, carom.IRK(carom.gauss(2)), carom.MoreauMidpoint(), carom.Spark(2)]
+    for method in choices:
+        if system.features <= method.handles and not method.objection(system):
+            return method
+    msg = f"name a method: none of carom's usual choices handles {', '.join(sorted(system.features))}"
+    raise ValueError(msg)

@@ -192,9 +192,10 @@ def planned(data: dict[str, Any], out: Path, blame: Blame, name: str) -> Plan:
 
 
 def _chosen(data: dict[str, Any], system: System, blame: Blame) -> tuple[AbstractMethod, AbstractStepping]:
-    method = default_method(system)
     if "method" in data:
         method = blame.attempt(["method"], lambda: _record(data["method"], AbstractMethod, "method"))
+    else:
+        method = blame.attempt(["model"], lambda: default_method(system))
     if "stepping" in data:
         stepping = blame.attempt(["stepping"], lambda: _record(data["stepping"], AbstractStepping, "stepping"))
     else:

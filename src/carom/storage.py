@@ -151,7 +151,7 @@ def load(path: Any) -> Loaded:
 
 def _read(path: Path) -> xarray.Dataset:
     try:
-        with xarray.open_dataset(path, engine="h5netcdf") as data:
+        with xarray.open_dataset(path, engine="h5netcdf", decode_timedelta=False) as data:
             return data.load()
     except OSError as error:
         msg = f"{path}: not a run stored by carom ({str(error).splitlines()[0]})"

@@ -34,6 +34,8 @@ COORDINATES = {
     "knife_edge": 3,
     "chaplygin_sleigh": 3,
     "andrews_squeezer": 7,
+    "single_particle": 1,
+    "structural_frame": 8,
 }
 
 

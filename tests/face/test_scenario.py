@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import carom
+from carom.records import default_method
 from carom.scenario import ScenarioError, read
 
 from .test_cli import called
@@ -50,12 +51,19 @@ def test_a_scenario_runs_and_ends_with_the_path_of_its_report(monkeypatch, capsy
     assert (carom.load(tmp_path / "out" / "cradle.nc").q == direct.q).all()
 
 
+@pytest.mark.parametrize("model", sorted(carom.models.registry))
+def test_every_model_has_a_method_without_naming_one(model):
+    required = {"granular_chain": {"masses": [1.0, 0.5]}, "binary_collision": {}}
+    system, _ = carom.models.build(model, required.get(model, {}))
+    assert system.features <= default_method(system).handles
+
+
 MISTAKES = {
     "wrong type": ("t1 = 10.0", 't1 = "ten"', 3, "'t1' must be a number, the end of the run, got 'ten'"),
     "yes is no number": ("t1 = 10.0", "t1 = true", 3, "'t1' must be a number"),
     "unknown key": ("h = 0.5", "h = 0.5\nstep = 1", 5, "unknown key 'step'; allowed are model, t1, h, method"),
     "unknown output": ("frames = 20", "movie = true", 12, "unknown key 'output.movie'; allowed are name"),
-    "missing model": ('model = "newtons_cradle"', "", 1, "'model' is missing; there are bead_chain"),
+    "missing model": ('model = "newtons_cradle"', "", 1, "'model' is missing; there are"),
     "missing end": ("t1 = 10.0", "", 1, "'t1' is missing"),
     "unknown model": ("newtons_cradle", "trebuchet", 1, "unknown model 'trebuchet'; there are"),
     "unknown parameter": ("n = 3", "m = 3", 7, "newtons_cradle has no parameter 'm'; it has n, stiffness"),

@@ -132,3 +132,12 @@ def test_files_carry_units_names_and_where_they_come_from(tmp_path):
     assert data["unit"].values.tolist() == ["m", "rad"]
     assert data["q"].attrs["long_name"] == "coordinates"
     assert {"carom", "jax", "python", "command", "created", "method", "stepping"} <= set(data.attrs)
+
+
+def test_a_model_in_si_units_says_so_in_files_and_figures(tmp_path):
+    chain, state = carom.models.bead_chain([0.01] * 3)
+    sol = carom.simulate(chain, state, carom.TailoredTheta(), t1=1e-5, h=1e-6)
+    sol.save(tmp_path / "run.nc")
+    data = carom.load(tmp_path / "run.nc").data
+    assert (data["q"].attrs["units"], data["v"].attrs["units"]) == ("m", "m s-1")
+    assert [axes.get_ylabel() for axes in carom.plots.overview(sol).axes][:2] == ["q [m]", "v [m/s]"]

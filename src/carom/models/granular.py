@@ -53,6 +53,7 @@ def _chain(
     exponent: float = HERTZ_EXPONENT,
     attachment: Numbers = 0.0,
     impact_velocity: float = 1.0,
+    units: str = "",
 ) -> tuple[System, State]:
     m = numbers(masses, "masses", positive=True)
     if m.ndim != 1 or m.size < 2:
@@ -72,7 +73,7 @@ def _chain(
     rate: Any = gamma
     if exponent != HERTZ_EXPONENT:
         rate = Interactions(OverlapPower(float(exponent)), stencil=(0, 1), data=k, weight=gamma, relative=True)
-    system = System(m, potential, rate_damping={"contact": rate})
+    system = System(m, potential, rate_damping={"contact": rate}, units=units or ())
     return system, impact(n, impact_velocity)
 
 
@@ -168,7 +169,7 @@ def bead_chain(
     modulus = 1 / (compliance[:-1] + compliance[1:])
     radius = r[:-1] * r[1:] / (r[:-1] + r[1:])
     stiffness = 4 / 3 * modulus * np.sqrt(radius)
-    return _chain(4 / 3 * np.pi * r**3 * rho, stiffness, damping, impact_velocity=impact_velocity)
+    return _chain(4 / 3 * np.pi * r**3 * rho, stiffness, damping, impact_velocity=impact_velocity, units="m")
 
 
 def _count(n: Any, least: int, name: str = "n") -> int:

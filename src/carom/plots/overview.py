@@ -32,6 +32,9 @@ def overview(solution: Solution, title: str = "") -> Figure:
     trajectories(solution, shown, of="q", labels=[names[i] for i in shown], axes=top, linewidth=1.0)
     trajectories(solution, [i for i in shown if i < solution.v.shape[1]], of="v", axes=middle, linewidth=1.0)
     energies(solution, axes=bottom)
+    if len(set(solution.system.units)) == 1:
+        top.set_ylabel(f"q [{solution.system.units[0]}]")
+        middle.set_ylabel(f"v [{solution.system.units[0]}/s]")
     top.legend(ncols=6, fontsize=7, loc="upper right")
     top.set_title(f"{title}, {type(solution.method).__name__}" if title else type(solution.method).__name__)
     return figure

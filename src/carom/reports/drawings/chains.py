@@ -108,3 +108,12 @@ def wave(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     u = np.pad(q, ((0, 0), (1, 1)))[:, kept] * 0.25 / height
     marks = [Line([[i / layers, -0.3], [i / layers, 0.3]], "grey", 1.0, dashed=True) for i in range(1, layers)]
     return Drawing([*marks, Line(stack(kept / (size - 1), u), "blue", 2.0)], "displacements enlarged")
+
+
+@drawing("single_particle")
+def single_particle(q: np.ndarray, a: dict[str, Any]) -> Drawing:
+    """A particle on a line."""
+    del a
+    size = 0.04 * (np.ptp(q) or 1.0)
+    rail = Line([[q.min() - 2 * size, 0.0], [q.max() + 2 * size, 0.0]], "grey", 1.0)
+    return Drawing([rail, Circles(stack(q[:, :1], np.zeros((len(q), 1))), size)])

@@ -126,3 +126,20 @@ def andrews_squeezer(q: np.ndarray, a: dict[str, Any]) -> Drawing:
         _pivots(0.002, (0, 0), A, B, C),
     ]
     return Drawing(shapes)
+
+
+@drawing("structural_frame")
+def structural_frame(q: np.ndarray, a: dict[str, Any]) -> Drawing:
+    """Two shear frames whose top floors are tied; displacements enlarged to a third of the width."""
+    del a
+    storeys = q.shape[1] // 2
+    zoom = 0.33 / (np.abs(q).max(initial=0.0) or 1.0)
+    floors = np.pad(zoom * q.reshape(len(q), 2, storeys), ((0, 0), (0, 0), (1, 0)))
+    level = np.arange(storeys + 1.0)
+    shapes: list[Any] = [ground(-0.5, 3.5)]
+    for i, place in enumerate((0.0, 2.0)):
+        left = stack(place + floors[:, i], level)
+        shapes += [Line(left, "ink"), Line(left + np.array([1.0, 0.0]), "ink")]
+        shapes += [Line(np.stack([left[:, k], left[:, k] + [1.0, 0.0]], 1), "blue", 5.0) for k in range(1, storeys + 1)]
+    tie = np.stack([stack(1.0 + floors[:, 0, -1], storeys), stack(2.0 + floors[:, 1, -1], storeys)], 1)
+    return Drawing([*shapes, Line(tie, "orange", 3.0)], "displacements enlarged")
