@@ -226,7 +226,7 @@ class Solution:
         return Account(kinetic, potential, residual, extra | self.method.evidence(self, kinetic + potential))
 
     def at(self, times: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Q and v at any times inside the run, by Hermite interpolation between saved rows."""
+        """Coordinates and velocities at any times inside the run, by Hermite interpolation between saved rows."""
         times = np.atleast_1d(np.asarray(times, float))
         if times.min() < self.t[0] or times.max() > self.t[-1]:
             msg = f"times must lie between {self.t[0]:g} and {self.t[-1]:g}"
