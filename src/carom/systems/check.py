@@ -14,6 +14,7 @@ from carom.state import State
 from carom.systems.arguments import names_of
 from carom.systems.consistent import constraint_residuals
 from carom.systems.constrained import directions
+from carom.systems.interactions import Interactions
 from carom.systems.lagrangian import Lagrangian
 from carom.systems.system import System
 
@@ -119,7 +120,7 @@ def _measure(system: System, state: State) -> dict[str, jax.Array]:
         "finite q'": jnp.all(jnp.isfinite(system.rate(t, q, v))),
     }
     for name, part in system.potential.items():
-        if getattr(part, "relative", False):
+        if isinstance(part, Interactions) and part.relative:
             found[f"opposite {name}"] = part.is_opposite(q)
     lam = jnp.zeros(system.constraint(t, q).size)
     if system.hamiltonian is not None:
