@@ -1,4 +1,4 @@
-"""One test for all: every method on every ready-made model it claims to handle, in a batch of three, saved and resumed."""
+"""One test for all: every method on every ready-made model it claims to handle, in a batch, saved and resumed."""
 
 import warnings
 
