@@ -47,6 +47,6 @@ def items(key: str) -> str:
             if isinstance(node, ast.FunctionDef):
                 lines[node.name] = (ast.get_docstring(node) or "").split("\n")[0]
             if isinstance(node, ast.AnnAssign) and getattr(node.target, "id", "") == "items":
-                names = [k.value for k in node.value.keys]
-    rows = "\n".join(f"| `{name}` | {lines.get(name, '')} |" for name in names)
+                names = [n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)]
+    rows = "\n".join(f"| `{name}` | {lines[name]} |" for name in names if name in lines)
     return f"| item | what it shows |\n|---|---|\n{rows}\n"

@@ -182,7 +182,9 @@ def merged(path: Path) -> xarray.Dataset:
 
 def revive(run: Loaded, system: System | None = None) -> Solution:
     """The solution of a stored run, with its system, as it was when it was stored."""
-    return resume(run, system=system, t1=float(run.data["carry_0"]))
+    solution = resume(run, system=system, t1=float(run.data["carry_0"]))
+    solution.timing.update({name: run.stats[name] for name in solution.timing})
+    return solution
 
 
 def resume(

@@ -49,6 +49,8 @@ def test_a_stored_run_gives_the_same_report_as_the_solution(cradle, file, tmp_pa
     fresh = data_of(file)
     assert stored["plots"] == fresh["plots"]
     assert stored["drawing"] == fresh["drawing"]
+    assert stored["evidence"] == fresh["evidence"]
+    assert {"command", "created"} <= {row[0] for row in stored["provenance"]}
 
 
 def test_a_run_of_user_functions_is_reported_without_its_system(tmp_path):

@@ -11,6 +11,7 @@ import pytest
 
 import carom
 from carom import cli
+from carom.run import prepare
 from carom.segments import Segments, resume_to, simulate_to
 from carom.storage import segment_files
 
@@ -101,7 +102,7 @@ def test_rows_that_a_stepping_took_back_are_not_read(tmp_path):
     path = tmp_path / "run.nc"
     keep = Segments(path, every=1e-9)
     chain, state = carom.models.newtons_cradle(3)
-    run = carom.loop.prepare(chain, state, carom.TailoredTheta(), 10.0, carom.Constant(0.5))
+    run = prepare(chain, state, carom.TailoredTheta(), 10.0, carom.Constant(0.5))
     keep.write(run)
     run.chunk()
     keep.write(run)
@@ -117,7 +118,7 @@ def test_a_new_run_does_not_read_segments_of_an_old_one(tmp_path):
     path = tmp_path / "run.nc"
     keep = Segments(path)
     chain, state = carom.models.newtons_cradle(4)
-    keep.write(carom.loop.prepare(chain, state, carom.TailoredTheta(), 10.0, carom.Constant(0.5)))
+    keep.write(prepare(chain, state, carom.TailoredTheta(), 10.0, carom.Constant(0.5)))
     small(path=path)
     assert carom.load(path).q.shape[1] == 3
     assert not keep.folder.exists()

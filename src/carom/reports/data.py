@@ -20,8 +20,8 @@ _MOST_LINES = 12
 _MOST_EVENTS = 500
 
 
-def payload(run: Any, frames: int, title: str = "") -> dict[str, Any]:
-    """Everything the page needs."""
+def payload(run: Any, frames: int, title: str = "", attributes: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Everything the page needs; `attributes` are those of the file the run was read from."""
     model, arguments = origin_of(run)
     t = run.columns["t"]
     times = np.linspace(t[0], t[-1], min(frames, max(2, 20 * len(t))))
@@ -36,7 +36,7 @@ def payload(run: Any, frames: int, title: str = "") -> dict[str, Any]:
         "plots": [plot for plot in plots(run) if plot is not None],
         "events": events(run),
         "evidence": evidence(run),
-        "provenance": provenance(run, model, arguments),
+        "provenance": provenance(attributes, model, arguments),
     }
 
 
@@ -108,8 +108,8 @@ def plots(run: Any) -> list[dict[str, Any] | None]:
         space_time("velocities over place and time", c["t"], c["v"]),
         vectors("velocities", c["t"], c["v"], labels, f"{units}/s" if units else ""),
         energies(run),
-        None if forces is None else vectors("contact forces", c["t"], forces, ()),
-        vectors("multipliers", c["t"], c["multiplier"], ()) if "multiplier" in c else None,
+        None if forces is None else vectors("contact forces", c["t"][1:], forces[1:], ()),
+        vectors("multipliers", c["t"][1:], c["multiplier"][1:], ()) if "multiplier" in c else None,
         modes(c["t"], c["mode"]) if "mode" in c else None,
         lines("step size", c["t"][1:], {"h": c["h"][1:]}, scale="log"),
         lines("order", c["t"][1:], {"order": c["order"][1:]}) if "order" in c else None,
@@ -245,11 +245,11 @@ def evidence(run: Any) -> list[list[str]]:
     return rows
 
 
-def provenance(run: Any, model: str | None, arguments: dict[str, Any]) -> list[list[str]]:
+def provenance(attributes: dict[str, Any] | None, model: str | None, arguments: dict[str, Any]) -> list[list[str]]:
     """Where the run comes from: model, parameters, versions, command."""
     from importlib import metadata
 
-    attributes = run.data.attrs if hasattr(run, "data") else {n: metadata.version(n) for n in ("carom", "jax")}
+    attributes = attributes or {n: metadata.version(n) for n in ("carom", "jax")}
     rows = [["model", model or "user functions"]]
     rows += [[name, _short(value)] for name, value in arguments.items()]
     rows += [[name, str(attributes[name])] for name in ("carom", "jax", "command", "created") if name in attributes]

@@ -30,10 +30,11 @@ def report(run: Any, path: Any, *, title: str = "", frames: int = _FRAMES) -> Pa
     if not isinstance(frames, int) or frames < 2:
         msg = f"frames must be a whole number of at least 2, got {frames}"
         raise ValueError(msg)
+    attributes = None if isinstance(run, Solution) else run.data.attrs
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(target.name + ".part")
-    partial.write_text(page(payload(_with_system(run), frames, title)), encoding="utf-8")
+    partial.write_text(page(payload(_with_system(run), frames, title, attributes)), encoding="utf-8")
     os.replace(partial, target)
     return target
 
