@@ -12,6 +12,9 @@ _config.configure()
 
 from carom import models as models  # noqa: E402
 from carom import tableaux as tableaux  # noqa: E402
+from carom.loop import simulate as simulate  # noqa: E402
+from carom.loop import simulate_batch as simulate_batch  # noqa: E402
+from carom.methods import IRK as IRK  # noqa: E402
 from carom.methods import AdditiveTailoredIRK as AdditiveTailoredIRK  # noqa: E402
 from carom.methods import ExplicitRK as ExplicitRK  # noqa: E402
 from carom.methods import Extrapolated as Extrapolated  # noqa: E402
@@ -20,8 +23,6 @@ from carom.methods import MoreauMidpoint as MoreauMidpoint  # noqa: E402
 from carom.methods import TailoredIRK as TailoredIRK  # noqa: E402
 from carom.methods import TailoredTheta as TailoredTheta  # noqa: E402
 from carom.methods import Theta as Theta  # noqa: E402
-from carom.loop import simulate as simulate  # noqa: E402
-from carom.loop import simulate_batch as simulate_batch  # noqa: E402
 from carom.solution import Solution as Solution  # noqa: E402
 from carom.solvers.newton import Newton as Newton  # noqa: E402
 from carom.solvers.pjor import PJOR as PJOR  # noqa: E402

@@ -19,7 +19,7 @@ def configure() -> None:
     """Apply the defaults; `CAROM_X64=0` and `CAROM_CACHE=0` opt out."""
     if os.environ.get("CAROM_X64", "1") != "0":
         jax.config.update("jax_enable_x64", True)
-    if os.environ.get("CAROM_CACHE", "1") != "0" and jax.config.jax_compilation_cache_dir is None:
+    if os.environ.get("CAROM_CACHE", "1") != "0" and getattr(jax.config, "jax_compilation_cache_dir") is None:
         jax.config.update("jax_compilation_cache_dir", str(cache_folder()))
         jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
         jax.config.update("jax_persistent_cache_min_entry_size_bytes", 0)

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike
+from jaxtyping import Array
 
 from carom.methods.base import AbstractMethod, hermite
 from carom.progress import Progress, progress_bar
 from carom.solution import RowStore, Solution
-from carom.state import Carry, Counts, Interrupted, Row, SimulationError, State, Status, lift
+from carom.state import Carry, Counts, Interrupted, Numbers, Row, SimulationError, State, Status, lift
 from carom.stepping import Constant
 from carom.stepping.base import AbstractStepping
 from carom.systems.arguments import names_of, user_function
@@ -55,7 +56,9 @@ class Layout(eqx.Module):
     def of(cls, row: Row) -> Layout:
         """Read the layout off a row (of one lane)."""
         leaves = jax.tree_util.tree_flatten_with_path(row)[0]
-        names = tuple(jax.tree_util.keystr(path, simple=True, separator=".").removeprefix("info.") for path, _ in leaves)
+        names = tuple(
+            jax.tree_util.keystr(path, simple=True, separator=".").removeprefix("info.") for path, _ in leaves
+        )
         return cls(names, tuple(tuple(leaf.shape) for _, leaf in leaves))
 
     @property
@@ -111,22 +114,61 @@ def end_where_negative(problem: Problem, old: Carry, new: Carry, row: Row) -> tu
     return jax.lax.cond(crossed, cut, lambda _: (new, row), None)
 
 
-@eqx.filter_jit
-def advance(problem: Problem, carry: Carry, limits: tuple[Array, Array], rows: int, lanes: int | None, axes: Any):
-    """Run attempts until `limits = (rows, attempts)`, the end, or a failure; returns carry, buffer and counts."""
+class Static:
+    """The part of a call that is not arrays; equal parts share one compiled program."""
+
+    def __init__(self, tree: Any, rows: int, lanes: int | None, axes: Any):
+        leaves, self.treedef = jax.tree.flatten((tree, axes))
+        self.leaves, self.rows, self.lanes = tuple(leaves), rows, lanes
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Static) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple:
+        return self.treedef, self.leaves, self.rows, self.lanes
+
+    def tree(self) -> Any:
+        """The static tree and the axes of a batch."""
+        return jax.tree.unflatten(self.treedef, self.leaves)
+
+
+_layouts: dict[Any, Layout] = {}
+
+
+def advance(problem: Problem, carry: Carry, limits: tuple[Any, Any], rows: int, lanes: int | None, axes: Any):
+    """Run attempts until `limits = (rows, attempts)`, the end, or a failure; returns before the work is done.
+
+    `equinox.filter_jit` would wait for the result, and Ctrl-C with it; hence `jax.jit` on the arrays and `Static` on
+    the rest.
+    """
+    arrays, rest = eqx.partition((problem, carry), eqx.is_array)
+    static = Static(rest, rows, lanes, axes)
+    out = _advance(arrays, limits, static)
+    return *out, _layouts[static, _shapes(arrays)]
+
+
+def _shapes(arrays: Any) -> tuple:
+    return tuple(leaf.shape for leaf in jax.tree.leaves(arrays))
+
+
+@partial(jax.jit, static_argnums=2)
+def _advance(arrays: Any, limits: tuple[Any, Any], static: Static):
     global traces  # noqa: PLW0603
     traces += 1
-    if lanes is None:
-        one_attempt = attempt
-    else:
-
-        def one_attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
-            return eqx.filter_vmap(masked_attempt, in_axes=(axes, eqx.if_array(0)))(problem, carry)
-
+    rest, axes = static.tree()
+    problem, carry = eqx.combine(arrays, rest)
+    lanes = static.lanes
+    one_attempt = attempt
+    if lanes is not None:
+        one_attempt = eqx.filter_vmap(masked_attempt, in_axes=(axes, eqx.if_array(0)))
     tried = eqx.filter_closure_convert(one_attempt, problem, carry)
-    shape = tried.out_struct[1]
-    layout = Layout.of(shape if lanes is None else jax.tree.map(lambda s: jax.ShapeDtypeStruct(s.shape[1:], s.dtype), shape))
-    room = max(1, min(rows, int(_BUFFER_BYTES / (8 * layout.width * (lanes or 1)))))
+    row = tried.out_struct[1]  # pyright: ignore[reportFunctionMemberAccess]
+    one = row if lanes is None else jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), row)
+    layout = _layouts[static, _shapes(arrays)] = Layout.of(one)
+    room = max(1, min(static.rows, int(_BUFFER_BYTES / (8 * layout.width * (lanes or 1)))))
     buffer = jnp.zeros((room, layout.width) if lanes is None else (room, lanes, layout.width))
     most_rows = jnp.minimum(limits[0], room)
 
@@ -150,7 +192,7 @@ def advance(problem: Problem, carry: Carry, limits: tuple[Array, Array], rows: i
 
     zero = jnp.zeros((), jnp.int64)
     carry, buffer, n, attempts = jax.lax.while_loop(running, body, (carry, buffer, zero, zero))
-    return carry, buffer, n, attempts, layout
+    return carry, buffer, n, attempts
 
 
 def masked_attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
@@ -183,13 +225,11 @@ class Run:
     def chunk(self) -> None:
         """Advance by one chunk and append its rows."""
         before, started = traces, time.perf_counter()
-        limits = (jnp.asarray(self.rows), jnp.asarray(self.attempts))
+        limits = (np.int64(self.rows), np.int64(self.attempts))
         carry, buffer, n, attempts, layout = advance(self.problem, self.carry, limits, self.rows, self.lanes, self.axes)
         launched = time.perf_counter()
-        pause = 2e-5
         while not n.is_ready():
-            time.sleep(pause)
-            pause = min(1.5 * pause, 0.01)
+            time.sleep(min(max(2e-5, 0.05 * (time.perf_counter() - launched)), 0.01))
         elapsed = time.perf_counter() - launched
         self.traces += traces - before
         self.compile_seconds += launched - started if traces > before else 0.0
@@ -200,8 +240,13 @@ class Run:
             store.append(layout.names, layout.shapes, filled if self.lanes is None else filled[:, lane])
         self.carry = carry
         if int(attempts) == self.attempts:
-            wanted = self.attempts * _CHUNK_SECONDS / max(time.perf_counter() - started, 1e-4)
-            self.attempts = int(np.clip(wanted, 1, 64 * self.attempts))
+            wanted = self.attempts * _CHUNK_SECONDS / max(elapsed, 1e-4)
+            self.attempts = int(np.clip(wanted, 1, 16 * self.attempts))
+
+    @property
+    def reached(self) -> float:
+        """Time of the slowest lane."""
+        return float(np.min(np.asarray(self.carry.state.t)))
 
     @property
     def finished(self) -> bool:
@@ -214,24 +259,24 @@ class Run:
             with bar:
                 while not self.finished:
                     self.chunk()
-                    bar.update(float(np.min(self.carry.state.t)), int(np.sum(self.carry.counts.accepted)))
+                    bar.update(self.reached, int(np.sum(np.asarray(self.carry.counts.accepted))))
                     if callback is not None:
                         callback(self)
         except KeyboardInterrupt:
-            t = float(np.min(self.carry.state.t))
-            msg = f"interrupted at t = {t:.6g}; .solution holds what was computed, carom.resume goes on"
+            msg = f"interrupted at t = {self.reached:.6g}; .solution holds what was computed, carom.resume goes on"
             raise Interrupted(msg, self.solution()) from None
 
     def solution(self, lane: int = 0) -> Solution:
         """What has been accepted so far (of one lane)."""
         pick = (lambda tree: tree) if self.lanes is None else (lambda tree: jax.tree.map(lambda x: x[lane], tree))
         carry = pick(self.carry)
-        parts = [getattr(self.problem, name) for name in ("system", "method", "stepping")]
+        parts: list[Any] = [getattr(self.problem, name) for name in ("system", "method", "stepping")]
         if self.lanes is not None:
             axes = [getattr(self.axes, name) for name in ("system", "method", "stepping")]
             parts = [pick_lane(part, axis, lane) for part, axis in zip(parts, axes)]
         timing = {"seconds": self.seconds, "compile_seconds": self.compile_seconds, "traces": self.traces}
-        return Solution(*parts, self.stores[lane].snapshot(), carry, timing)
+        system, method, stepping = parts
+        return Solution(system, method, stepping, self.stores[lane].snapshot(), carry, timing)
 
 
 def pick_lane(tree: Any, axis: Any, lane: int) -> Any:
@@ -248,7 +293,7 @@ def simulate(
     h: float | None = None,
     stepping: AbstractStepping | None = None,
     save_every: int = 1,
-    save_at: ArrayLike | None = None,
+    save_at: Numbers | None = None,
     stop: Callable[..., Any] | None = None,
     callback: Callable[[Run], Any] | None = None,
     progress: bool | Progress | None = None,
@@ -293,9 +338,9 @@ def prepare(
     return Run(problem, first_carry(problem, state, ends), [RowStore(state)], rows=rows)
 
 
-def finish(run: Run, callback: Any, progress: Any, save_at: ArrayLike | None) -> Solution:
+def finish(run: Run, callback: Any, progress: Any, save_at: Numbers | None) -> Solution:
     """Run one trajectory to its end and hand out the solution, or raise with what was reached."""
-    t0, t1 = (float(x) for x in (run.carry.ends[0], run.carry.ends[-1]))
+    t0, *_, t1 = np.asarray(run.carry.ends).tolist()
     if save_at is not None:
         run.stores[0].thin_to(np.asarray(save_at, float), t0, t1)
     run.go(callback, progress_bar(progress, t0, t1))
@@ -337,7 +382,9 @@ def simulate_batch(
         >>> chains, states = zip(*(carom.models.dimer_chain(25, r, 0.06) for r in (0.4, 0.6, 0.8)))
         >>> sols = carom.simulate_batch(chains, states, carom.TailoredIRK(), t1=30.0, h=0.1)
     """
-    steppings = stepping if h is None else [Constant(x) for x in h] if isinstance(h, (Sequence, np.ndarray)) else Constant(h)
+    steppings = (
+        stepping if h is None else [Constant(x) for x in h] if isinstance(h, (Sequence, np.ndarray)) else Constant(h)
+    )
     if (h is None) == (stepping is None):
         _stepping(None if h is None else 1.0, None if stepping is None else Constant(1.0))
     columns = {"system": system, "state": state, "method": method, "stepping": steppings, "t1": t1}
@@ -352,12 +399,17 @@ def simulate_batch(
     for lane in each:
         ends = segment_ends(lane["system"], lane["state"], lane["t1"])
         refuse(lane["system"], lane["state"], lane["method"], lane["stepping"], ends)
-        problem = Problem(lift(lane["system"]), lift(lane["method"]), lift(lane["stepping"]), _stop(stop), _save_every(save_every))
+        problem = Problem(
+            lift(lane["system"]), lift(lane["method"]), lift(lane["stepping"]), _stop(stop), _save_every(save_every)
+        )
         carries.append(first_carry(problem, lane["state"], ends))
-    parts = [stack([lift(x) for x in lists[n]], n) if n in lists else lift(columns[n]) for n in ("system", "method", "stepping")]
+    parts = [
+        stack([lift(x) for x in lists[n]], n) if n in lists else lift(columns[n])
+        for n in ("system", "method", "stepping")
+    ]
     axis = {name: eqx.if_array(0) if name in lists else None for name in ("system", "method", "stepping")}
     axes = Problem(axis["system"], axis["method"], axis["stepping"], None, None)  # pyright: ignore
-    problem = Problem(*parts, _stop(stop), _save_every(save_every))
+    problem = Problem(parts[0], parts[1], parts[2], _stop(stop), _save_every(save_every))
     stores = [RowStore(lane["state"]) for lane in each]
     run = Run(problem, stack(carries, "state"), stores, lanes=lanes, axes=axes)
     t0, t_end = float(np.min(run.carry.state.t)), float(np.max(run.carry.ends))
@@ -384,13 +436,17 @@ def stack(trees: list[Any], name: str) -> Any:
 
 def first_carry(problem: Problem, state: State, ends: np.ndarray) -> Carry:
     """The start of a run."""
+    return _first_carry(problem, state, jnp.asarray(ends))
+
+
+@eqx.filter_jit
+def _first_carry(problem: Problem, state: State, ends: Array) -> Carry:
     system = problem.system
     state = state.moved(state.t, state.q, system.inner_velocity(state.t, state.q, state.v))
     memory = problem.method.init(system, state)
-    stepping = problem.stepping.init(system, problem.method, state, jnp.asarray(ends))
+    stepping = problem.stepping.init(system, problem.method, state, ends)
     zero = jnp.zeros((), jnp.int64)
-    done = jnp.asarray(bool(ends[-1] <= ends[0]))
-    carry = Carry(state, memory, stepping, jnp.asarray(ends), zero, jnp.int32(Status.OK), done, Counts.zero())
+    carry = Carry(state, memory, stepping, ends, zero, jnp.int32(Status.OK), ends[-1] <= ends[0], Counts.zero())
     return jax.tree.map(jnp.asarray, carry)
 
 
@@ -442,4 +498,4 @@ def _save_every(save_every: int) -> Array:
     if not (isinstance(save_every, (int, np.integer)) and save_every >= 1):
         msg = f"save_every must be a whole number of at least 1, got {save_every}"
         raise ValueError(msg)
-    return jnp.asarray(int(save_every))
+    return jnp.asarray(np.int64(save_every))

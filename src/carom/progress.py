@@ -33,7 +33,11 @@ class Bar(Progress):
         """Open the bar."""
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-        columns = (TextColumn("t = {task.fields[t]:.4g} / {task.fields[t1]:.4g}"), BarColumn(), TextColumn("{task.fields[note]}"))
+        columns = (
+            TextColumn("t = {task.fields[t]:.4g} / {task.fields[t1]:.4g}"),
+            BarColumn(),
+            TextColumn("{task.fields[note]}"),
+        )
         self.bar = Progress(*columns, TimeRemainingColumn())
         self.bar.start()
         self.task = self.bar.add_task("", total=self.t1 - self.t0, t=self.t0, t1=self.t1, note="")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -28,20 +29,14 @@ class RowStore:
 
     def __init__(self, start: State):
         self.start = start
-        self.names: tuple[str, ...] = ("k", "keep", "t", "h", "q", "v")
-        self.shapes: tuple[tuple[int, ...], ...] = ((), (), (), (), start.q.shape, start.v.shape)
+        self.fields = _fields(("k", "keep", "t", "h", "q", "v"), ((), (), (), (), start.q.shape, start.v.shape))
         self.chunks: list[np.ndarray] = []
         self.wanted: np.ndarray | None = None
 
-    def column(self, name: str) -> slice:
-        """Where a field stands in a packed row."""
-        sizes = [int(np.prod(shape)) for shape in self.shapes]
-        i = self.names.index(name)
-        return slice(sum(sizes[:i]), sum(sizes[: i + 1]))
-
     def append(self, names: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], rows: np.ndarray) -> None:
         """Add a chunk. A kept row replaces all rows from its k on; a row not kept takes back all rows after its k."""
-        self.names, self.shapes = names, shapes
+        if len(names) != len(self.fields):
+            self.fields = _fields(names, shapes)
         if not len(rows):
             return
         k, keep = rows[:, 0], rows[:, 1] > 0
@@ -54,7 +49,7 @@ class RowStore:
         if len(rows):
             self.chunks.append(rows)
         if self.wanted is not None:
-            self._thin()
+            self._thin(self.wanted)
 
     def thin_to(self, times: np.ndarray, t0: float, t1: float) -> None:
         """Keep only rows that bracket one of these times (and the newest few, which may be taken back)."""
@@ -64,13 +59,13 @@ class RowStore:
             raise ValueError(msg)
         self.wanted = np.sort(times)
 
-    def _thin(self) -> None:
+    def _thin(self, wanted: np.ndarray) -> None:
         rows = np.concatenate(self.chunks) if self.chunks else np.zeros((0, 1))
         if len(rows) <= _LOOK_BACK:
             return
-        t = rows[:, self.column("t")].ravel()
+        t = rows[:, self.fields["t"][0]].ravel()
         needed = np.zeros(len(rows), bool)
-        after = np.searchsorted(t, self.wanted)
+        after = np.searchsorted(t, wanted)
         needed[np.clip(after, 0, len(t) - 1)] = True
         needed[np.clip(after - 1, 0, len(t) - 1)] = True
         needed[-_LOOK_BACK:] = True
@@ -78,18 +73,26 @@ class RowStore:
 
     def snapshot(self) -> dict[str, np.ndarray]:
         """The stored columns by name, the start as row 0."""
-        width = sum(int(np.prod(shape)) for shape in self.shapes)
+        width = max(columns.stop for columns, _ in self.fields.values())
         first = np.zeros((1, width))
         for name in ("t", "q", "v"):
-            first[0, self.column(name)] = np.ravel(getattr(self.start, name))
-        first[0, self.column("keep")] = 1.0
+            first[0, self.fields[name][0]] = np.ravel(np.asarray(getattr(self.start, name)))
         rows = np.concatenate([first, *self.chunks])
         columns = {}
-        for name, shape in zip(self.names, self.shapes):
-            values = rows[:, self.column(name)].reshape(len(rows), *shape)
+        for name, (place, shape) in self.fields.items():
+            values = rows[:, place].reshape(len(rows), *shape)
             columns[name] = values.astype(int) if name in _WHOLE else values
         del columns["keep"]
         return columns
+
+
+Fields = dict[str, tuple[slice, tuple[int, ...]]]
+
+
+def _fields(names: tuple[str, ...], shapes: tuple[tuple[int, ...], ...]) -> Fields:
+    """Where each field stands in a packed row, and its shape."""
+    ends = np.cumsum([math.prod(shape) for shape in shapes]).tolist()
+    return {n: (slice(end - math.prod(shape), end), shape) for n, shape, end in zip(names, shapes, ends)}
 
 
 _WHOLE = ("k", "status", "iterations", "evaluations", "mode", "event", "order")
@@ -157,7 +160,9 @@ class Solution:
     def __repr__(self) -> str:
         n = self.columns["q"].shape[1]
         span = f"t = {self.t[0]:g} to {self.t[-1]:g}"
-        return f"<Solution of {type(self.method).__name__}: {len(self)} rows, {n} coordinates, {span}, {self.status.name}>"
+        return (
+            f"<Solution of {type(self.method).__name__}: {len(self)} rows, {n} coordinates, {span}, {self.status.name}>"
+        )
 
     @property
     def status(self) -> Status:
@@ -191,8 +196,10 @@ class Solution:
     @cached_property
     def account(self) -> Account:
         """Energies and residuals of the saved rows."""
-        kinetic, potential = (np.asarray(e) for e in _energies(self.system, self.t, self.q, self.v))
-        extra = {name.removeprefix("extra."): values for name, values in self.columns.items() if name.startswith("extra.")}
+        kinetic, potential = (np.asarray(e) for e in energies(self.system, self.t, self.q, self.v))
+        extra = {
+            name.removeprefix("extra."): values for name, values in self.columns.items() if name.startswith("extra.")
+        }
         residual = self.columns.get("residual", np.zeros(len(self)))
         if "work" in self.columns:
             extra["contact work"] = self.work
@@ -203,14 +210,14 @@ class Solution:
         return Account(kinetic, potential, residual, extra)
 
     def at(self, times: Any) -> tuple[np.ndarray, np.ndarray]:
-        """q and v at any times inside the run, by Hermite interpolation between saved rows."""
+        """Q and v at any times inside the run, by Hermite interpolation between saved rows."""
         times = np.atleast_1d(np.asarray(times, float))
         if times.min() < self.t[0] or times.max() > self.t[-1]:
             msg = f"times must lie between {self.t[0]:g} and {self.t[-1]:g}"
             raise ValueError(msg)
         right = np.clip(np.searchsorted(self.t, times), 1, len(self) - 1)
         left = right - 1
-        v_left_limit = self.columns.get("v_minus", self.v)
+        v_left_limit = self.columns.get("v_minus", self.columns["v"])
         q_slope, v_slope = _slopes(self.system, self.t[left], self.q[left], self.v[left])
         q_end, v_end = _slopes(self.system, self.t[right], self.q[right], v_left_limit[right])
         a, b, x = self.t[left][:, None], self.t[right][:, None], times[:, None]
@@ -244,7 +251,9 @@ class Solution:
 
 
 @eqx.filter_jit
-def _energies(system: System, t: Any, q: Any, v: Any) -> tuple[jax.Array, jax.Array]:
+def energies(system: System, t: Any, q: Any, v: Any) -> tuple[jax.Array, jax.Array]:
+    """Kinetic and potential energy of rows."""
+
     def one(row):
         t, q, v = row
         return system.kinetic_energy(t, q, v), system.potential_energy(t, q)
@@ -264,7 +273,7 @@ def _drift(system: System, t: Any, q: Any) -> jax.Array:
 
 @eqx.filter_jit
 def _slopes(system: System, t: Any, q: Any, v: Any) -> tuple[jax.Array, jax.Array]:
-    """q' and v' along rows of physical velocities."""
+    """Q' and v' along rows of physical velocities."""
 
     def one(row):
         t, q, v = row

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
 if TYPE_CHECKING:
     from carom.solution import Solution
 
 PyTree = Any
+Numbers = ArrayLike | Sequence[Any]
 
 
 class Status(enum.IntEnum):
@@ -66,7 +69,7 @@ class State(eqx.Module):
     q: Float[Array, " nq"]
     v: Float[Array, " nv"]
 
-    def __init__(self, q: ArrayLike, v: ArrayLike, t: ArrayLike = 0.0):
+    def __init__(self, q: Numbers, v: Numbers, t: ArrayLike = 0.0):
         self.t = jnp.asarray(t, float)
         self.q = jnp.atleast_1d(jnp.asarray(q, float))
         self.v = jnp.atleast_1d(jnp.asarray(v, float))
@@ -124,7 +127,10 @@ class Counts(eqx.Module):
         """The counters after one more attempt."""
         ok = jnp.asarray(accepted, jnp.int64)
         return Counts(
-            self.accepted + ok, self.rejected + 1 - ok, self.evaluations + info.evaluations, self.iterations + info.iterations
+            self.accepted + ok,
+            self.rejected + 1 - ok,
+            self.evaluations + info.evaluations,
+            self.iterations + info.iterations,
         )
 
 
@@ -172,4 +178,9 @@ class Interrupted(KeyboardInterrupt):
 
 def lift(tree: PyTree) -> PyTree:
     """Python and NumPy numbers that are floats become arrays, so that a new value never recompiles."""
-    return jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, float) else x, tree)
+    return jax.tree.map(lambda x: jnp.asarray(x, jnp.float64) if isinstance(x, float) else x, tree)
+
+
+def strong(tree: PyTree) -> PyTree:
+    """Numbers and NumPy arrays become JAX arrays of a definite type (a weak one would compile once more)."""
+    return jax.tree.map(lambda x: x if isinstance(x, jax.Array) else jnp.asarray(np.asarray(x)), tree)

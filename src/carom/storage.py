@@ -7,7 +7,7 @@ import json
 import os
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
@@ -15,14 +15,18 @@ import jax.numpy as jnp
 import numpy as np
 import xarray
 
-from carom import loop
+from carom import loop, methods
+from carom import stepping as steppings
 from carom.methods.base import AbstractMethod
+from carom.models.registry import build
 from carom.solution import RowStore, Solution
+from carom.solvers import newton
 from carom.state import Carry, State, Status, lift
 from carom.stepping.base import AbstractStepping
 from carom.systems.system import System
 from carom.tableaux import Tableau, from_name
 
+_RECORDS = (methods, steppings, newton)  # where stored records are looked up by name
 _DIMS = {"q": "coordinate", "v": "velocity", "v_minus": "velocity"}
 
 
@@ -72,7 +76,9 @@ class Loaded:
     def __init__(self, data: xarray.Dataset):
         self.data = data
         self.columns = {"t": data["time"].to_numpy()}
-        self.columns |= {str(name): data[name].to_numpy() for name in data.data_vars if not str(name).startswith("carry_")}
+        self.columns |= {
+            str(name): data[name].to_numpy() for name in data.data_vars if not str(name).startswith("carry_")
+        }
         self.stats = json.loads(data.attrs["stats"])
         self.t, self.q, self.v, self.h = (self.columns[name] for name in ("t", "q", "v", "h"))
 
@@ -114,8 +120,10 @@ def resume(
     run = load(path)
     attributes = run.data.attrs
     system = system or _stored_model(attributes)
-    method = method or rebuild(json.loads(attributes["method"]), "method")
-    stepping = stepping or rebuild(json.loads(attributes["stepping"]), "stepping")
+    if method is None:
+        method = cast(AbstractMethod, rebuild(json.loads(attributes["method"]), "method"))
+    if stepping is None:
+        stepping = cast(AbstractStepping, rebuild(json.loads(attributes["stepping"]), "stepping"))
     if fingerprint(system, method, stepping) != attributes["fingerprint"]:
         msg = f"{path}: the system, method or stepping is not the one that was stored"
         raise ValueError(msg)
@@ -163,15 +171,15 @@ def _stored_model(attributes: dict[str, Any]) -> System:
     if origin is None:
         msg = "this run's system is made of user functions: pass it again as system="
         raise ValueError(msg)
-    from carom import models
-
-    return models.build(origin[0], json.loads(origin[1]))[0]
+    return build(origin[0], json.loads(origin[1]))[0]
 
 
 def fingerprint(system: System, method: AbstractMethod, stepping: AbstractStepping) -> str:
     """A hash of the numbers and the code of system, method and stepping."""
     digest = hashlib.sha256()
-    for leaf in jax.tree.leaves(lift((system, method, stepping)), is_leaf=lambda x: callable(x) and not isinstance(x, eqx.Module)):
+    for leaf in jax.tree.leaves(
+        lift((system, method, stepping)), is_leaf=lambda x: callable(x) and not isinstance(x, eqx.Module)
+    ):
         if callable(leaf):
             code = getattr(leaf, "__code__", None)
             digest.update(getattr(leaf, "__qualname__", type(leaf).__name__).encode())
@@ -198,9 +206,7 @@ def rebuild(plain: Any, role: str) -> Any:
     if isinstance(plain, dict) and "tableau" in plain:
         return from_name(plain["tableau"])
     if isinstance(plain, dict):
-        import carom
-
-        kind = getattr(carom, plain["class"], None)
+        kind = next((vars(place)[plain["class"]] for place in _RECORDS if plain["class"] in vars(place)), None)
         if kind is None:
             msg = f"the stored {role} {plain['class']} is not one of carom's: pass it again as {role}="
             raise ValueError(msg)

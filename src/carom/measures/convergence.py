@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from jaxtyping import ArrayLike
+
+from carom.state import Numbers
 
 
-def observed_order(h: ArrayLike, error: ArrayLike, floor: float = 0.0, least: int = 3) -> float:
+def observed_order(h: Numbers, error: Numbers, floor: float = 0.0, least: int = 3) -> float:
     """Slope of log(error) over log(h) by least squares, errors at or under `floor` (rounding) left out.
 
     Args:
@@ -21,6 +22,8 @@ def observed_order(h: ArrayLike, error: ArrayLike, floor: float = 0.0, least: in
     h, error = np.asarray(h, float), np.asarray(error, float)
     used = np.isfinite(error) & (error > floor)
     if used.sum() < least:
-        msg = f"observed_order: only {used.sum()} of {used.size} errors lie above the floor {floor:g}, {least} are needed"
+        msg = (
+            f"observed_order: only {used.sum()} of {used.size} errors lie above the floor {floor:g}, {least} are needed"
+        )
         raise ValueError(msg)
     return float(np.polyfit(np.log(h[used]), np.log(error[used]), 1)[0])

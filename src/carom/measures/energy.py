@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from carom.solution import Solution
+from carom.solution import Solution, energies
 from carom.systems.system import System
 
 
@@ -14,11 +14,11 @@ def energy(system: System, solution: Solution) -> np.ndarray:
     Example:
         >>> carom.measures.energy(system, sol)
     """
-    del system  # the solution knows its system; the argument keeps calls of measures alike
-    return solution.account.energy
+    kinetic, potential = energies(system, solution.t, solution.q, solution.v)
+    return np.asarray(kinetic) + np.asarray(potential)
 
 
 def momentum(system: System, solution: Solution) -> np.ndarray:
-    """Total linear momentum, the sum of M v, of every row (for coordinates that are all translations along one line)."""
+    """Total linear momentum, the sum of M v, of every row, for coordinates that are translations along one line."""
     M = np.asarray(system.mass_at(solution.t[0], solution.q[0]))
     return np.sum(solution.v @ M if M.ndim == 2 else solution.v * M, axis=1)

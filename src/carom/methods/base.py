@@ -49,7 +49,6 @@ class AbstractMethod(eqx.Module):
 
     def objection(self, system: System) -> str | None:
         """Why this method cannot take this system, beyond the declared features; None if it can."""
-        del system
         return None
 
 

@@ -1,4 +1,4 @@
-r"""Explicit Runge-Kutta methods for any explicit tableau: Y_i = y_0 + h sum_{j<i} a_ij F_j, y_1 = y_0 + h sum_i b_i F_i."""
+r"""Explicit Runge-Kutta methods: Y_i = y_0 + h sum_{j<i} a_ij F_j, y_1 = y_0 + h sum_i b_i F_i."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ class ExplicitRK(AbstractMethod):
 
     def init(self, system: System, state: State) -> None:
         """No memory."""
-        del system, state
 
     def step(self, system: System, state: State, memory: None, h: Array) -> Step:
         """One step."""

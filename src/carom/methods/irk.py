@@ -11,6 +11,8 @@ tableau ends in its last stage.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -19,6 +21,7 @@ from jaxtyping import Array
 from carom.methods.base import SMOOTH, AbstractMethod
 from carom.solvers.newton import Newton, Root
 from carom.solvers.stages import StageEquations, solve_stages, spectrum
+from carom.solvers.structure import Tridiagonal, acceleration_jacobian
 from carom.state import Info, State, Status, Step
 from carom.systems.system import System
 from carom.tableaux import Tableau
@@ -55,7 +58,6 @@ class IRK(AbstractMethod):
 
     def init(self, system: System, state: State) -> None:
         """No memory."""
-        del system, state
 
     def step(self, system: System, state: State, memory: None, h: Array) -> Step:
         """One step."""
@@ -73,7 +75,8 @@ class IRK(AbstractMethod):
             offset=jax.tree.map(lambda f: h * jnp.outer(jnp.sum(A[first:, :first], 1), f), rates),
             tridiagonal=system.is_tridiagonal,
             q_in_rate=system.shift is not None,
-            v_in_force=system.shift is None and bool(system.rate_damping or system.forces),
+            v_in_force=velocity_in_force(system),
+            stiffness=neighbour_jacobian(system) if not velocity_in_force(system) else None,
         )
         guess = jax.tree.map(lambda f: h * jnp.outer(c[first:], f), rates)
         root = solve_stages(equations, guess, rates, self.newton, spectrum(tab.A[first:, first:]))
@@ -91,6 +94,20 @@ def first_order_field(system: System):
         return system.rate(t, q, v), system.acceleration(t, q, v)
 
     return field
+
+
+def velocity_in_force(system: System) -> bool:
+    """Whether M v' depends on v in the variables the method steps."""
+    return system.shift is None and bool(system.rate_damping or system.forces)
+
+
+def neighbour_jacobian(
+    system: System, weights: dict[str, Array] | None = None
+) -> Callable[[Array], Tridiagonal] | None:
+    """Q -> d/dq of M^{-1} sum_a weight_a force_a for chains of neighbours; None for other systems."""
+    if not (system.is_tridiagonal and system.has_neighbour_potential):
+        return None
+    return lambda q: acceleration_jacobian(*system.neighbour_stiffness(q, weights), system.mass)  # pyright: ignore
 
 
 def newton_info(root: Root, settings: Newton, stages: int) -> Info:

@@ -23,7 +23,9 @@ def declared_damping(system: System) -> Array:
 def tailored_objection(method, system: System, *, every_part: bool) -> str | None:
     """Why numerical dissipation cannot stand for the rate damping of this system; None if it can."""
     name = type(method).__name__
-    foreign = [part for part in system.rate_damping if part not in system.potential or callable(system.rate_damping[part])]
+    foreign = [
+        part for part in system.rate_damping if part not in system.potential or callable(system.rate_damping[part])
+    ]
     if foreign:
         return (
             f"{name} imitates damping of the form gamma d/dt(force of a part of the potential); "

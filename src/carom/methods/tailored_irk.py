@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.methods.base import AbstractMethod
-from carom.methods.irk import newton_info
+from carom.methods.irk import neighbour_jacobian, newton_info
 from carom.methods.tailored import damping_of, declared_damping, tailored_objection
 from carom.solvers.newton import Newton
 from carom.solvers.stages import PositionStages, conjugate_spectrum, solve_positions
@@ -82,7 +82,6 @@ class TailoredIRK(AbstractMethod):
 
     def init(self, system: System, state: State) -> ScaledVelocity:
         """V is set at the first step, when h is known."""
-        del system
         return ScaledVelocity(state.v, jnp.zeros(()))
 
     def step(self, system: System, state: State, memory: ScaledVelocity, h: Array) -> Step:
@@ -120,7 +119,6 @@ class AdditiveTailoredIRK(AbstractMethod):
 
     def init(self, system: System, state: State) -> ScaledVelocity:
         """V is set at the first step, when h is known."""
-        del system
         return ScaledVelocity(state.v, jnp.zeros(()))
 
     def step(self, system: System, state: State, memory: ScaledVelocity, h: Array) -> Step:
@@ -155,7 +153,7 @@ def tailored_step(
         matrices=[h * h * (A @ matrix) for matrix in matrices],
         start=state.q,
         offset=h * jnp.outer(jnp.sum(A, 1), V),
-        tridiagonal=system.is_tridiagonal,
+        stiffness=neighbour_jacobian(system),
     )
     scale = jnp.max(jnp.abs(state.q)) + h * jnp.max(jnp.abs(V))
     root = solve_positions(stages, scale, settings, conjugate_spectrum(h * A))

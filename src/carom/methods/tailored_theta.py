@@ -7,9 +7,9 @@ weights of the new state:
     M V^{k+1} = M V^k + h (theta f_c^{k+1} + (1 - theta) f_c^k + (1 - mu) f_l^{k+1} + mu f_l^k)                (34)
     theta = 1/2 + gamma / (2 h),   mu = theta                                                                 (41)
 
-mu weighs the *old* position. The scheme imitates the damping gamma on f_c and h (theta - mu) on f_l: none for mu = theta,
-gamma_l for mu = theta - gamma_l / h. Velocities are reported as x' = V + h (theta - 1/2) M^{-1} (f_c + f_l)      (43);
-the start inverts that.
+mu weighs the *old* position. The scheme imitates the damping gamma on f_c and h (theta - mu) on f_l: none for
+mu = theta, gamma_l for mu = theta - gamma_l / h. Velocities are reported as x' = V + h (theta - 1/2) M^{-1} (f_c + f_l)
+(43); the start inverts that.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.methods.base import AbstractMethod
-from carom.methods.irk import newton_info
+from carom.methods.irk import neighbour_jacobian, newton_info
 from carom.methods.tailored import declared_damping, tailored_objection
 from carom.methods.theta import one_stage
 from carom.solvers.newton import Newton
-from carom.solvers.stages import StageEquations, solve_stages
+from carom.solvers.stages import PositionStages, solve_positions
 from carom.state import State, Step
 from carom.systems.system import System
 
@@ -61,7 +61,6 @@ class TailoredTheta(AbstractMethod):
 
     def init(self, system: System, state: State) -> None:
         """No memory: (43) is inverted exactly at every step."""
-        del system, state
 
     def step(self, system: System, state: State, memory: None, h: Array) -> Step:
         """One step."""
@@ -69,8 +68,11 @@ class TailoredTheta(AbstractMethod):
         theta = 0.5 + 0.5 * gamma / h  # (41)
         mu = theta if self.mu is None else jnp.asarray(self.mu)
 
+        def weights_of(damped: Array, undamped: Array) -> dict[str, Array]:
+            return {name: damped if name in system.rate_damping else undamped for name in system.potential}
+
         def acceleration(t: Array, q: Array, damped: Array, undamped: Array) -> Array:
-            weights = {name: damped if name in system.rate_damping else undamped for name in system.potential}
+            weights = weights_of(damped, undamped)
             total = -jax.grad(lambda x: sum(w * system.part_energy(n, t, x) for n, w in weights.items()))(q)
             return system.mass_solve(t, q, total)
 
@@ -80,20 +82,16 @@ class TailoredTheta(AbstractMethod):
 
         t1 = state.t + h
         V = state.v - correction(state.t, state.q)
-        old = ((1 - theta) * V, acceleration(state.t, state.q, 1 - theta, mu))
-        equations = StageEquations(
-            field=lambda t, q, v: (theta * v, acceleration(t, q, theta, 1 - mu)),
-            t=t1[None],
-            start=(state.q, V),
-            A=jnp.ones((1, 1)),
-            h=h,
-            offset=jax.tree.map(lambda f: h * f[None], old),
-            kinematic_weight=theta,
-            tridiagonal=system.is_tridiagonal,
-            v_in_force=False,
+        old = acceleration(state.t, state.q, 1 - theta, mu)
+        stages = PositionStages(
+            fields=[lambda q: acceleration(t1, q, theta, 1 - mu)],
+            matrices=[h * h * theta * jnp.ones((1, 1))],
+            start=state.q,
+            offset=h * (V + h * theta * old)[None],
+            stiffness=neighbour_jacobian(system, weights_of(theta, 1 - mu)),
         )
-        rates = (V, acceleration(state.t, state.q, jnp.ones(()), jnp.ones(())))
-        guess = jax.tree.map(lambda f: h * f[None], rates)
-        root = solve_stages(equations, guess, rates, self.newton, one_stage(1.0))
-        q, v = (y0 + h * (f + F[0]) for y0, f, F in zip((state.q, V), old, root.aux))  # (34)
+        scale = jnp.max(jnp.abs(state.q)) + h * jnp.max(jnp.abs(V))
+        root = solve_positions(stages, scale, self.newton, one_stage(h * jnp.sqrt(theta)))
+        v = V + h * (old + root.aux[0][0])  # (34)
+        q = state.q + h * (theta * v + (1 - theta) * V)  # (34)
         return Step(state.moved(t1, q, v + correction(t1, q)), None, newton_info(root, self.newton, 1))

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.methods.base import SMOOTH, AbstractMethod
-from carom.methods.irk import first_order_field, newton_info
+from carom.methods.irk import first_order_field, neighbour_jacobian, newton_info, velocity_in_force
 from carom.solvers.newton import Newton
-from carom.solvers.stages import StageEquations, Spectrum, solve_stages
+from carom.solvers.stages import Spectrum, StageEquations, solve_stages
 from carom.state import State, Step
 from carom.systems.system import System
 
@@ -42,7 +42,6 @@ class Theta(AbstractMethod):
 
     def init(self, system: System, state: State) -> None:
         """No memory."""
-        del system, state
 
     def step(self, system: System, state: State, memory: None, h: Array) -> Step:
         """One step."""
@@ -58,7 +57,8 @@ class Theta(AbstractMethod):
             offset=jax.tree.map(lambda f: h * (1 - self.theta) * f[None], rates),
             tridiagonal=system.is_tridiagonal,
             q_in_rate=system.shift is not None,
-            v_in_force=system.shift is None and bool(system.rate_damping or system.forces),
+            v_in_force=velocity_in_force(system),
+            stiffness=neighbour_jacobian(system) if not velocity_in_force(system) else None,
         )
         guess = jax.tree.map(lambda f: h * f[None], rates)
         root = solve_stages(equations, guess, rates, self.newton, one_stage(self.theta))

@@ -6,14 +6,12 @@ acts while `x_n > x_{n+1}`. Ends are free.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import ArrayLike
 
 from carom.models.registry import model
-from carom.state import State
+from carom.state import Numbers, State
 from carom.systems.arguments import numbers, per_entry
 from carom.systems.interactions import Interactions
 from carom.systems.laws import OverlapPower, hertz, spring
@@ -24,11 +22,11 @@ HERTZ_EXPONENT = 1.5
 
 @model
 def granular_chain(
-    masses: ArrayLike,
-    stiffness: ArrayLike = 1.0,
-    damping: ArrayLike = 0.0,
+    masses: Numbers,
+    stiffness: Numbers = 1.0,
+    damping: Numbers = 0.0,
     exponent: float = 1.5,
-    attachment: ArrayLike = 0.0,
+    attachment: Numbers = 0.0,
     impact_velocity: float = 1.0,
 ) -> tuple[System, State]:
     """Chain of beads with contact force `k (d^{3/2} + damping d/dt d^exponent)` for overlap d > 0 [James2020 (1)-(3)].
@@ -45,6 +43,17 @@ def granular_chain(
     Example:
         >>> chain, state = carom.models.granular_chain([1.0, 0.5, 1.0], damping=0.06)
     """
+    return _chain(masses, stiffness, damping, exponent, attachment, impact_velocity)
+
+
+def _chain(
+    masses: Numbers,
+    stiffness: Numbers = 1.0,
+    damping: Numbers = 0.0,
+    exponent: float = HERTZ_EXPONENT,
+    attachment: Numbers = 0.0,
+    impact_velocity: float = 1.0,
+) -> tuple[System, State]:
     m = numbers(masses, "masses", positive=True)
     if m.ndim != 1 or m.size < 2:
         msg = f"masses must be a list of at least two numbers, one per bead, got shape {m.shape}"
@@ -85,15 +94,15 @@ def dimer_chain(
     """
     numbers(mass_ratio, "mass_ratio", positive=True)
     masses = np.where(np.arange(_count(n, 2)) % 2 == 0, 1.0, float(mass_ratio))
-    return granular_chain.__wrapped__(masses, damping=damping, impact_velocity=impact_velocity)
+    return _chain(masses, damping=damping, impact_velocity=impact_velocity)
 
 
 @model
 def newtons_cradle(
     n: int = 10,
-    stiffness: ArrayLike = 1.0,
-    attachment: ArrayLike = 0.01,
-    damping: ArrayLike = 0.3,
+    stiffness: Numbers = 1.0,
+    attachment: Numbers = 0.01,
+    damping: Numbers = 0.3,
     impact_velocity: float = 1.0,
 ) -> tuple[System, State]:
     """Unit beads on linear pendulums, the first one kicked [James2020 (31), Figs 4-5].
@@ -102,7 +111,7 @@ def newtons_cradle(
         >>> cradle, state = carom.models.newtons_cradle(10, stiffness=13.115)
     """
     masses = np.ones(_count(n, 2))
-    return granular_chain.__wrapped__(masses, stiffness, damping, 1.5, attachment, impact_velocity)
+    return _chain(masses, stiffness, damping, 1.5, attachment, impact_velocity)
 
 
 @model
@@ -113,7 +122,7 @@ def trimer(damping: float = 0.1, impact_velocity: float = 1.0) -> tuple[System, 
         >>> chain, state = carom.models.trimer()
     """
     radii = np.array([1.0, 0.8, 0.9])
-    return granular_chain.__wrapped__(radii**3, [1.0, np.sqrt(81 / 85)], damping, impact_velocity=impact_velocity)
+    return _chain(radii**3, [1.0, np.sqrt(81 / 85)], damping, impact_velocity=impact_velocity)
 
 
 def unbroken_trimer_state() -> State:
@@ -123,11 +132,11 @@ def unbroken_trimer_state() -> State:
 
 @model
 def bead_chain(
-    radii: ArrayLike | Sequence[float] = (0.01,) * 10,
-    young: ArrayLike = 203e9,
-    poisson: ArrayLike = 0.3,
-    density: ArrayLike = 7780.0,
-    damping: ArrayLike = 0.0,
+    radii: Numbers = (0.01,) * 10,
+    young: Numbers = 203e9,
+    poisson: Numbers = 0.3,
+    density: Numbers = 7780.0,
+    damping: Numbers = 0.0,
     impact_velocity: float = 1.0,
 ) -> tuple[System, State]:
     """Chain of elastic spheres in SI units; the defaults are ten steel balls of 1 cm radius.
@@ -159,9 +168,7 @@ def bead_chain(
     modulus = 1 / (compliance[:-1] + compliance[1:])
     radius = r[:-1] * r[1:] / (r[:-1] + r[1:])
     stiffness = 4 / 3 * modulus * np.sqrt(radius)
-    return granular_chain.__wrapped__(
-        4 / 3 * np.pi * r**3 * rho, stiffness, damping, impact_velocity=impact_velocity
-    )
+    return _chain(4 / 3 * np.pi * r**3 * rho, stiffness, damping, impact_velocity=impact_velocity)
 
 
 def _count(n: Any, least: int) -> int:

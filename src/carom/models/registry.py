@@ -45,7 +45,9 @@ def build(name: str, arguments: dict[str, Any]) -> tuple[System, State]:
 
 
 def _remember(system: System, name: str, arguments: dict[str, Any]) -> System:
-    plain = {key: np.asarray(v).tolist() if not isinstance(v, (str, bool, type(None))) else v for key, v in arguments.items()}
+    plain = {
+        key: np.asarray(v).tolist() if not isinstance(v, (str, bool, type(None))) else v for key, v in arguments.items()
+    }
     try:
         return with_origin(system, name, json.dumps(plain))
     except TypeError:

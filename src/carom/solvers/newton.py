@@ -82,8 +82,8 @@ def newton(
         return jax.lax.while_loop(worse, halve, (*attempt(jnp.ones(())), jnp.ones((), jnp.int32)))
 
     def running(c):
-        _, _, _, _, _, done, k, _ = c
-        return ~done & (k < max_iter)
+        _, _, _, last, _, done, k, _ = c
+        return ~done & (k < max_iter) & ((k == 0) | jnp.isfinite(last))
 
     def iterate(c):
         x, r, _, last, _, _, k, count = c

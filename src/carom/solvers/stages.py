@@ -76,8 +76,9 @@ def conjugate_spectrum(A: Float[Array, "2 2"]) -> Spectrum:
 class StageEquations(eqx.Module):
     """The data of one step: field F(t, q, v) -> (q', v'), start, stage times, matrix and offset.
 
-    `tridiagonal` says that the Jacobians of F couple neighbours only and dq'/dv is `kinematic_weight` times the
-    identity; `q_in_rate` and `v_in_force` say whether q' depends on q and v' on v (never both on that path).
+    `tridiagonal` says that the Jacobians of F couple neighbours only and dq'/dv = 1;
+    `q_in_rate` and `v_in_force` say whether q' depends on q and v' on v (never both on that path).
+    `stiffness(q)` is dv'/dq where it is known without probing.
     """
 
     field: Field
@@ -86,7 +87,7 @@ class StageEquations(eqx.Module):
     A: Float[Array, "s s"]
     h: Array
     offset: Pair
-    kinematic_weight: Array | float = 1.0
+    stiffness: Callable[[Array], Tridiagonal] | None = None
     tridiagonal: bool = eqx.field(default=False, static=True)
     q_in_rate: bool = eqx.field(default=False, static=True)
     v_in_force: bool = eqx.field(default=True, static=True)
@@ -121,15 +122,16 @@ class StageEquations(eqx.Module):
         return solve
 
     def tridiagonal_solver(self, q: Array, v: Array) -> Callable[[Array, Pair], Pair]:
-        """(I - hl J)^{-1} with velocities eliminated: `I - hl (q'_q + v'_v) - w hl^2 v'_q` is tridiagonal."""
-        t, w = jnp.mean(self.t), self.kinematic_weight
-        K = tridiagonal_jacobian(lambda x: self.field(t, x, v)[1], q)
+        """(I - hl J)^{-1} with velocities eliminated: `I - hl (q'_q + v'_v) - hl^2 v'_q` is tridiagonal."""
+        t = jnp.mean(self.t)
+        probed = self.stiffness is None
+        K = tridiagonal_jacobian(lambda x: self.field(t, x, v)[1], q) if probed else self.stiffness(q)  # pyright: ignore
         D = tridiagonal_jacobian(lambda x: self.field(t, q, x)[1], v) if self.v_in_force else None
         G = tridiagonal_jacobian(lambda x: self.field(t, x, v)[0], q) if self.q_in_rate else None
 
         def solve(hl: Array, b: Pair) -> Pair:
-            S: Tridiagonal = K.scaled(-w * hl * hl)
-            right = b[0] + w * hl * b[1]
+            S: Tridiagonal = K.scaled(-hl * hl)
+            right = b[0] + hl * b[1]
             if D is not None:
                 S, right = S + D.scaled(-hl), right - hl * (D @ b[0])
             if G is not None:
@@ -137,7 +139,7 @@ class StageEquations(eqx.Module):
             x = S.plus_diagonal(jnp.ones_like(q)).solve(right)
             u = b[1] + hl * (K @ x)
             if D is not None:
-                u = (x - b[0]) / (w * hl)
+                u = (x - b[0]) / hl
             return x, u
 
         return solve
@@ -153,7 +155,7 @@ class PositionStages(eqx.Module):
     matrices: list[Float[Array, "s s"]]
     start: Array
     offset: Float[Array, "s n"]
-    tridiagonal: bool = eqx.field(static=True)
+    stiffness: Callable[[Array], Tridiagonal] | None
 
     def residual(self, Z: Array) -> tuple[Array, list[Array]]:
         """Z - offset - sum_a matrix_a g_a, and the stage accelerations g_a."""
@@ -168,8 +170,7 @@ class PositionStages(eqx.Module):
     def shared_direction(self, spectrum: Spectrum, Z: Array, r: Array) -> Array:
         """Newton direction with one Jacobian for all stages and the spectrum of h A for all parts."""
         q = self.start + jnp.mean(Z, 0)
-        jacobian = tridiagonal_jacobian if self.tridiagonal else lambda f, x: jax.jacfwd(f)(x)
-        K = jacobian(lambda x: sum(g(x) for g in self.fields), q)
+        K = self.stiffness(q) if self.stiffness else jax.jacfwd(lambda x: sum(g(x) for g in self.fields))(q)
 
         def solve(value: Array, b: Array) -> Array:
             if isinstance(K, Tridiagonal):
@@ -181,11 +182,14 @@ class PositionStages(eqx.Module):
 
 def solve_positions(stages: PositionStages, scale: Array, settings: Newton, spectrum: Spectrum) -> Root:
     """Solve the stage equations for positions; `scale` is the size of positions and their change over the step."""
-    tol = settings.tol * scale + 4 * jnp.finfo(stages.start.dtype).eps * jnp.max(jnp.abs(stages.start)) + 1e-290
     direction = stages.full_direction
-    if not coupled(settings, stages.offset.size, stages.start.size, stages.tridiagonal):
+    if not coupled(settings, stages.offset.size, stages.start.size, stages.stiffness is not None):
         direction = partial(stages.shared_direction, spectrum)
-    return newton(stages.residual, direction, lambda x: jnp.max(jnp.abs(x)) / tol, stages.offset, settings.max_iter)
+    now = [g(stages.start) for g in stages.fields]
+    guess = stages.offset + sum(jnp.outer(jnp.sum(m, 1), g) for m, g in zip(stages.matrices, now))
+    rounding = 4 * jnp.finfo(guess.dtype).eps * jnp.max(jnp.abs(stages.start))
+    tol = settings.tol * (scale + jnp.max(jnp.abs(guess))) + rounding + 1e-290
+    return newton(stages.residual, direction, lambda x: jnp.max(jnp.abs(x)) / tol, guess, settings.max_iter)
 
 
 def coupled(settings: Newton, unknowns: int, coordinates: int, tridiagonal: bool) -> bool:
@@ -199,8 +203,8 @@ def solve_stages(equations: StageEquations, guess: Pair, rates: Pair, settings: 
     (q, v), h = equations.start, jnp.abs(equations.h)
     eps = jnp.finfo(q.dtype).eps
     q_size, v_size = jnp.max(jnp.abs(q)), jnp.max(jnp.abs(v))
-    q_scale = q_size + h * jnp.max(jnp.abs(rates[0])) + h * v_size
     v_scale = v_size + h * jnp.max(jnp.abs(rates[1]))
+    q_scale = q_size + h * jnp.max(jnp.abs(rates[0])) + h * v_scale
     q_tol = settings.tol * q_scale + 4 * eps * q_size + 1e-290
     v_tol = settings.tol * v_scale + 4 * eps * (v_size + q_size / h) + 1e-290
 

@@ -40,6 +40,12 @@ class Tridiagonal(eqx.Module):
         return jax.lax.linalg.tridiagonal_solve(self.lower, self.diagonal, self.upper, b[:, None])[:, 0]
 
 
+def acceleration_jacobian(diagonal: Array, beside: Array, mass: Array) -> Tridiagonal:
+    """-M^{-1} H for a symmetric tridiagonal H and a diagonal mass."""
+    inverse = -1.0 / jnp.broadcast_to(mass, diagonal.shape)
+    return Tridiagonal(inverse * jnp.pad(beside, (1, 0)), inverse * diagonal, inverse * jnp.pad(beside, (0, 1)))
+
+
 def tridiagonal_jacobian(f: Callable[[Array], Array], x: Float[Array, " n"]) -> Tridiagonal:
     """Jacobian of a function that couples neighbours only, from three directional derivatives.
 

@@ -34,7 +34,6 @@ class AbstractStepping(eqx.Module):
 
     def objection(self, system: System, state: State, ends: Any) -> str | None:
         """Why this stepping cannot run over the given segments; None if it can."""
-        del system, state, ends
         return None
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from carom.methods.base import AbstractMethod
-from carom.state import Carry, Row, State, Status
+from carom.state import Carry, Numbers, Row, State, Status
 from carom.stepping.base import AbstractStepping, inside, row_of, step_status
 from carom.systems.system import System
 
@@ -42,14 +42,13 @@ class Constant(AbstractStepping):
     h: Array
 
     def __init__(self, h: ArrayLike):
-        if not (np.isfinite(h) and np.asarray(h) > 0) and not isinstance(h, jax.core.Tracer):
+        if np.ndim(h) != 0 or not (np.isfinite(h) and np.asarray(h) > 0):
             msg = f"h must be positive and finite, got h = {h}"
             raise ValueError(msg)
         self.h = jnp.asarray(h, float)
 
     def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> GridPosition:
         """At the start of the first segment."""
-        del system, method, state
         return GridPosition.start(ends)
 
     def attempt(self, system: System, method: AbstractMethod, carry: Carry) -> tuple[Carry, Row]:
@@ -61,7 +60,8 @@ class Constant(AbstractStepping):
         target = jnp.where(last, end, place.origin + (place.j + 1) * self.h)
         on_grid = jnp.abs(carry.state.t - (place.origin + place.j * self.h)) <= _SAME * self.h
         short = jnp.abs(end - (place.origin + (place.j + 1) * self.h)) > _SAME * self.h
-        h = jnp.where(on_grid & ~(last & short), self.h, target - carry.state.t)
+        # a finished lane of a batch goes on being tried: with h = 0 its equations would be singular
+        h = jnp.where(carry.done | (on_grid & ~(last & short)), self.h, target - carry.state.t)
         return _take(system, method, carry, place, h, target, last)
 
 
@@ -74,7 +74,7 @@ class Prescribed(AbstractStepping):
 
     steps: Array
 
-    def __init__(self, steps: ArrayLike):
+    def __init__(self, steps: Numbers):
         sizes = np.atleast_1d(np.asarray(steps, float))
         bad = ~(np.isfinite(sizes) & (sizes > 0))
         if sizes.ndim != 1 or sizes.size == 0 or bad.any():
@@ -85,7 +85,6 @@ class Prescribed(AbstractStepping):
 
     def objection(self, system: System, state: State, ends: Any) -> str | None:
         """The steps must reach t1."""
-        del system, state
         total, wanted = float(np.sum(self.steps)), float(ends[-1] - ends[0])
         if total < wanted * (1 - 1e-12):
             return f"Prescribed: the steps add up to {total:g}, but t1 - t0 = {wanted:g}"
@@ -93,7 +92,6 @@ class Prescribed(AbstractStepping):
 
     def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> GridPosition:
         """At the start of the first segment."""
-        del system, method, state
         return GridPosition.start(ends)
 
     def attempt(self, system: System, method: AbstractMethod, carry: Carry) -> tuple[Carry, Row]:
@@ -105,7 +103,7 @@ class Prescribed(AbstractStepping):
         last = target >= end - _SAME * size
         target = jnp.where(last, end, target)
         fresh = (carry.state.t == place.origin) & (jnp.abs(target - place.origin - size) <= _SAME * size)
-        h = jnp.where(fresh, size, target - carry.state.t)
+        h = jnp.where(carry.done | fresh, size, target - carry.state.t)
         carry, row = _take(system, method, carry, place, h, target, last)
         at_target = (carry.state.t == target) & (carry.status == Status.OK)
         cut = last & (place.origin + size > end + _SAME * size)
@@ -134,7 +132,9 @@ def _take(
     place = GridPosition(
         segment, jnp.where(ends_segment, target, place.origin), jnp.where(ends_segment, 0, place.j + (ok & arrived))
     )
-    state, memory = jax.tree.map(lambda new, old: jnp.where(ok, new, old), (state, step.memory), (carry.state, carry.memory))
+    state, memory = jax.tree.map(
+        lambda new, old: jnp.where(ok, new, old), (state, step.memory), (carry.state, carry.memory)
+    )
     k = carry.k + ok
     taken = jnp.where(arrived, h, state.t - carry.state.t)
     row = row_of(system, k, ok, state, taken, step.info)

@@ -53,7 +53,13 @@ def _parameter_names(fn: Callable[..., Any]) -> list[str]:
 
 
 def numbers(
-    value: Any, name: str, *, size: int | None = None, positive: bool = False, nonnegative: bool = False, of: str = "entry"
+    value: Any,
+    name: str,
+    *,
+    size: int | None = None,
+    positive: bool = False,
+    nonnegative: bool = False,
+    of: str = "entry",
 ) -> Array:
     """A scalar or a vector of `size` finite numbers; errors name the argument and the index."""
     array = np.asarray(value, float)

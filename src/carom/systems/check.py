@@ -89,7 +89,9 @@ def _measure(system: System, state: State) -> dict[str, jax.Array]:
         dg = jax.jvp(system.constraint, (t, q), (jnp.ones_like(t), system.rate(t, q, v)))[1]
         scale = jnp.max(jnp.abs(G)) * (jnp.max(jnp.abs(q)) + 1e-300)
         found["constraint residual"] = jnp.max(jnp.abs(system.constraint(t, q))) / scale
-        found["constraint rate"] = jnp.max(jnp.abs(dg)) / (jnp.max(jnp.abs(G)) * jnp.maximum(jnp.max(jnp.abs(v)), 1e-12))
+        found["constraint rate"] = jnp.max(jnp.abs(dg)) / (
+            jnp.max(jnp.abs(G)) * jnp.maximum(jnp.max(jnp.abs(v)), 1e-12)
+        )
         found["constraint singular values"] = jnp.linalg.svd(G, compute_uv=False)
     if system.contacts is not None:
         found["finite gap"] = jnp.all(jnp.isfinite(system.contacts.gaps(system.params, t, q)))
@@ -104,5 +106,6 @@ def _check_constraints(found: dict[str, np.ndarray]) -> None:
         raise ValueError(msg)
     for name, what in (("constraint residual", "g(q)"), ("constraint rate", "d/dt g(q)")):
         if found[name] > _CONSISTENT:
-            msg = f"the start does not fulfil the constraints: |{what}| = {float(found[name]):.3g} relative; use carom.consistent"
+            size = f"|{what}| = {float(found[name]):.3g} relative"
+            msg = f"the start does not fulfil the constraints: {size}; use carom.consistent"
             raise ValueError(msg)

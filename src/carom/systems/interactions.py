@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
+from carom.state import Numbers, strong
+
 
 class Interactions(eqx.Module):
     """The same small energy applied many times: `sum_i weight_i energy(q[i+s0], q[i+s1], ..., data_i)`.
@@ -30,15 +32,15 @@ class Interactions(eqx.Module):
     stencil: tuple[int, ...] | None = eqx.field(static=True)
     indices: np.ndarray | Array | None
     data: Any
-    weight: Float[Array, "..."]
+    weight: Float[Array, ...]
 
     def __init__(
         self,
         energy: Callable[..., Array],
         stencil: Sequence[int] | None = None,
-        indices: ArrayLike | None = None,
+        indices: Numbers | None = None,
         data: Any = None,
-        weight: ArrayLike = 1.0,
+        weight: Numbers = 1.0,
     ):
         if (stencil is None) == (indices is None):
             msg = "Interactions: give either stencil= or indices=, not both"
@@ -49,7 +51,7 @@ class Interactions(eqx.Module):
         self.energy = energy
         self.stencil = None if stencil is None else tuple(int(s) for s in stencil)
         self.indices = None if indices is None else jnp.atleast_2d(jnp.asarray(indices, int))
-        self.data = None if data is None else jax.tree.map(jnp.asarray, data)
+        self.data = None if data is None else strong(data)
         self.weight = jnp.asarray(weight, float)
 
     @property
@@ -79,3 +81,13 @@ class Interactions(eqx.Module):
     def scaled(self, factor: ArrayLike) -> Interactions:
         """The same interactions, every energy multiplied by `factor` (a scalar or one per interaction)."""
         return eqx.tree_at(lambda i: i.weight, self, self.weight * factor)
+
+    def neighbour_hessian(self, q: Float[Array, " n"]) -> tuple[Array, Array]:
+        """Diagonal and off-diagonal (between n and n + 1) of the second derivative; for spans 0 and 1 only."""
+        local = (q,) if self.span == 0 else (q[:-1], q[1:])
+        data = () if self.data is None else (self.data,)
+        second = jax.vmap(jax.hessian(self.energy, argnums=tuple(range(len(local)))))(*local, *data)
+        if self.span == 0:
+            return self.weight * second[0][0], jnp.zeros(q.shape[0] - 1)
+        left, right = (jnp.broadcast_to(self.weight * second[i][i], q[1:].shape) for i in (0, 1))
+        return jnp.pad(left, (0, 1)) + jnp.pad(right, (1, 0)), self.weight * second[0][1]

@@ -13,8 +13,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike
+from jaxtyping import Array
 
+from carom.state import Numbers, strong
 from carom.systems.arguments import UserFunction, names_of, user_function
 from carom.systems.interactions import Interactions
 
@@ -77,7 +78,7 @@ class System(eqx.Module):
 
     def __init__(
         self,
-        mass: ArrayLike | Callable[..., Any] = 1.0,
+        mass: Numbers | Callable[..., Any] = 1.0,
         potential: Any = None,
         forces: Mapping[str, Callable[..., Any]] | None = None,
         *,
@@ -88,7 +89,7 @@ class System(eqx.Module):
         contacts: Any = None,
         friction: Any = None,
         params: Any = None,
-        jumps: Sequence[float] = (),
+        jumps: Numbers = (),
         structure: str = "auto",
         labels: Sequence[str] = (),
     ):
@@ -108,10 +109,10 @@ class System(eqx.Module):
         self.nonholonomic = nonholonomic and user_function(nonholonomic, "nonholonomic", ("q", "v"), ("t", "q", "v"))
         self.contacts = contacts
         self.friction = friction
-        self.params = None if params is None else jax.tree.map(jnp.asarray, params)
+        self.params = None if params is None else strong(params)
         instants = np.unique(np.asarray(jumps, float))
         if not np.isfinite(instants).all():
-            msg = f"jumps must be finite times, got {list(jumps)}"
+            msg = f"jumps must be finite times, got {jumps}"
             raise ValueError(msg)
         self.jumps = jnp.asarray(instants)
         if structure not in ("auto", "dense", "tridiagonal"):
@@ -146,10 +147,10 @@ class System(eqx.Module):
         """Whether the Jacobians of all forces are tridiagonal (declared, or seen from neighbour stencils)."""
         if self.structure != "auto":
             return self.structure == "tridiagonal"
-        smooth = not (self.forces or self.kinematics or isinstance(self.mass, UserFunction) or self.mass.ndim == 2)
-        parts = [*self.potential.values(), *(r for r in self.rate_damping.values() if isinstance(r, Part))]
-        neighbours = all(isinstance(p, Interactions) and p.span is not None and p.span <= 1 for p in parts)
-        return smooth and bool(parts) and neighbours
+        damped = (r for r in self.rate_damping.values() if isinstance(r, Part))
+        neighbours = all(isinstance(r, Interactions) and r.span is not None and r.span <= 1 for r in damped)
+        alone = bool(self.potential) and not self.forces and self.kinematics is None
+        return alone and neighbours and self.has_neighbour_potential
 
     # ---- mass ---------------------------------------------------------------------------------------------------
 
@@ -178,7 +179,7 @@ class System(eqx.Module):
         return sum((self.part_energy(name, t, q) for name in self.potential), jnp.zeros((), q.dtype))
 
     def kinetic_energy(self, t: Array, q: Array, v: Array) -> Array:
-        """v M v / 2."""
+        """V M v / 2."""
         return 0.5 * jnp.vdot(v, self.mass_times(t, q, v))
 
     def part_force(self, name: str, t: Array, q: Array) -> Array:
@@ -188,6 +189,23 @@ class System(eqx.Module):
     def conservative_force(self, t: Array, q: Array) -> Array:
         """-dV/dq, all parts."""
         return -jax.grad(lambda x: self.potential_energy(t, x))(q)
+
+    def neighbour_stiffness(self, q: Array, weights: Mapping[str, Any] | None = None) -> tuple[Array, Array]:
+        """Diagonal and off-diagonal of sum_a weight_a d2V_a/dq2, for potentials made of neighbour interactions."""
+        diagonal, beside = jnp.zeros_like(q), jnp.zeros(q.shape[0] - 1)
+        for name, part in self.potential.items():
+            assert isinstance(part, Interactions)
+            w = 1.0 if weights is None else weights[name]
+            own, other = part.neighbour_hessian(q)
+            diagonal, beside = diagonal + w * own, beside + w * other
+        return diagonal, beside
+
+    @property
+    def has_neighbour_potential(self) -> bool:
+        """Whether the potential is made of interactions between neighbours only, and the mass is diagonal."""
+        parts = self.potential.values()
+        diagonal = not isinstance(self.mass, UserFunction) and self.mass.ndim < 2
+        return diagonal and all(isinstance(p, Interactions) and p.span is not None and p.span <= 1 for p in parts)
 
     def damping_potential(self, t: Array, q: Array) -> Array:
         """R(q): rate damping is the force d/dt(-dR/dq)."""
@@ -213,7 +231,9 @@ class System(eqx.Module):
         """dT/dq - (dM/dt) v: what M(t, q) adds to the right-hand side of M v' (zero for a constant mass)."""
         if not isinstance(self.mass, UserFunction):
             return jnp.zeros_like(v)
-        momentum_rate = jax.jvp(lambda s, x: self.mass_times(s, x, v), (t, q), (jnp.ones_like(t), self.rate(t, q, v)))[1]
+        momentum_rate = jax.jvp(lambda s, x: self.mass_times(s, x, v), (t, q), (jnp.ones_like(t), self.rate(t, q, v)))[
+            1
+        ]
         return self.to_velocities(t, q, v, jax.grad(lambda x: self.kinetic_energy(t, x, v))(q)) - momentum_rate
 
     def force(self, t: Array, q: Array, v: Array) -> Array:
@@ -231,7 +251,7 @@ class System(eqx.Module):
     # ---- kinematics ---------------------------------------------------------------------------------------------
 
     def rate(self, t: Array, q: Array, v: Array) -> Array:
-        """q' = B(t, q) v + a(t, q)."""
+        """Q' = B(t, q) v + a(t, q)."""
         if self.kinematics is not None:
             return self.kinematics(self.params, t=t, q=q, v=v)
         return v if self.shift is None else v + self.shift(self, t, q)
@@ -273,7 +293,7 @@ def _mapping(value: Any, name: str) -> Mapping[str, Any]:
     return value
 
 
-def _mass(value: ArrayLike) -> Array:
+def _mass(value: Numbers) -> Array:
     mass = np.asarray(value, float)
     if mass.ndim > 2 or (mass.ndim == 2 and mass.shape[0] != mass.shape[1]):
         msg = f"mass must be a number, one per coordinate, or a square matrix, got shape {mass.shape}"

@@ -1,0 +1,15 @@
+"""Figures: small functions that take arrays or a `Solution` and return a matplotlib `Figure`.
+
+Nothing here touches pyplot: figures are saved with `figure.savefig(path)` and shown by notebooks as they are.
+"""
+
+from carom.plots.convergence import convergence as convergence
+from carom.plots.energy import account as account
+from carom.plots.energy import energies as energies
+from carom.plots.overview import overview as overview
+from carom.plots.style import COLOURS as COLOURS
+from carom.plots.style import STYLE as STYLE
+from carom.plots.style import canvas as canvas
+from carom.plots.style import styled as styled
+from carom.plots.trajectories import space_time as space_time
+from carom.plots.trajectories import trajectories as trajectories

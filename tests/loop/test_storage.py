@@ -1,0 +1,135 @@
+"""Runs on disk: save, load, kill, resume, Ctrl-C."""
+
+import _thread
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import carom
+from carom.stepping import Constant
+
+from .toys import SlowStep, oscillator
+
+
+def same_rows(a, b):
+    return all(np.array_equal(a.columns[name], b.columns[name]) for name in a.columns)
+
+
+def test_a_saved_run_loads_with_the_same_rows(tmp_path):
+    sol = carom.simulate(*carom.models.newtons_cradle(5), carom.TailoredTheta(), t1=10.0, h=0.5)
+    sol.save(tmp_path / "run.nc")
+    loaded = carom.load(tmp_path / "run.nc")
+    assert same_rows(sol, loaded)
+    assert loaded.stats["accepted"] == 20
+
+
+@pytest.mark.parametrize(
+    "method",
+    [carom.TailoredTheta(), carom.AdditiveTailoredIRK(), carom.IRK(carom.gauss(2))],
+    ids=lambda m: type(m).__name__,
+)
+def test_a_resumed_run_equals_one_that_was_never_interrupted(method, tmp_path):
+    cradle, state = carom.models.newtons_cradle(5)
+    whole = carom.simulate(cradle, state, method, t1=30.0, h=0.5)
+    carom.simulate(cradle, state, method, t1=11.0, h=0.5).save(tmp_path / "run.nc")
+    assert same_rows(carom.resume(tmp_path / "run.nc", t1=30.0), whole)
+
+
+def test_a_run_resumed_off_the_grid_lands_on_the_new_end(tmp_path):
+    cradle, state = carom.models.newtons_cradle(5)
+    carom.simulate(cradle, state, carom.TailoredTheta(), t1=10.3, h=0.5).save(tmp_path / "run.nc")
+    sol = carom.resume(tmp_path / "run.nc", t1=20.0)
+    assert sol.t[-1] == 20.0
+    assert 10.3 in sol.t
+    assert np.all(np.diff(sol.t) > 0)
+
+
+def test_a_system_of_user_functions_must_be_passed_again_and_be_the_same(tmp_path):
+    system, state = oscillator()
+    carom.simulate(system, state, carom.Theta(), t1=1.0, h=0.1).save(tmp_path / "run.nc")
+    with pytest.raises(ValueError, match="pass it again as system="):
+        carom.resume(tmp_path / "run.nc", t1=2.0)
+    with pytest.raises(ValueError, match="not the one that was stored"):
+        carom.resume(tmp_path / "run.nc", system=oscillator(5.0)[0], t1=2.0)
+    assert carom.resume(tmp_path / "run.nc", system=system, t1=2.0).t[-1] == 2.0
+
+
+KILLED = """
+    import os, signal, sys
+    import carom
+
+    cradle, state = carom.models.newtons_cradle(5)
+
+    def checkpoint(run):
+        run.solution().save(sys.argv[1])
+        if run.carry.state.t > 50:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    carom.simulate(cradle, state, carom.TailoredTheta(), t1=400.0, h=0.5, callback=checkpoint)
+"""
+
+
+def test_a_killed_run_resumes_to_the_same_data_bit_for_bit(tmp_path):
+    path = tmp_path / "run.nc"
+    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(KILLED), str(path)], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    reached = carom.load(path).t[-1]
+    assert 50 < reached < 400
+    whole = carom.simulate(*carom.models.newtons_cradle(5), carom.TailoredTheta(), t1=400.0, h=0.5)
+    assert same_rows(carom.resume(path), whole)
+
+
+def test_ctrl_c_during_a_slow_step_returns_at_once_with_what_was_computed():
+    system, state = oscillator()
+    carom.simulate(system, state, SlowStep(jnp.asarray(1)), t1=0.5, h=0.1)
+    threading.Timer(0.5, _thread.interrupt_main).start()
+    started = time.perf_counter()
+    with pytest.raises(carom.Interrupted, match="carom.resume goes on") as caught:
+        carom.simulate(system, state, SlowStep(jnp.asarray(200_000)), t1=1.0, h=0.1)
+    assert time.perf_counter() - started < 2.0
+    assert len(caught.value.solution) >= 1
+
+
+WIDE = """
+    import resource
+    import carom
+
+    chain, state = carom.models.dimer_chain(1_000_000, 0.59, 0.06)
+    sol = carom.simulate(chain, state, carom.TailoredTheta(), t1=0.6, h=0.1, save_every=3)
+    assert sol.q.shape == (3, 1_000_000)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
+"""
+
+
+def test_a_chain_of_a_million_beads_runs_in_less_than_two_gigabytes():
+    out = subprocess.run([sys.executable, "-c", textwrap.dedent(WIDE)], check=True, capture_output=True, text=True)
+    assert float(out.stdout.split()[-1]) < 2.0
+
+
+def test_a_callback_sees_the_run_between_chunks():
+    system, state = oscillator()
+    seen = []
+    carom.simulate(
+        system,
+        state,
+        carom.Theta(),
+        t1=100.0,
+        stepping=Constant(1e-3),
+        callback=lambda run: seen.append(float(run.carry.state.t)),
+    )
+    assert seen == sorted(seen)
+    assert seen[-1] == 100.0
+
+
+def test_saving_replaces_the_file_at_once(tmp_path):
+    sol = carom.simulate(*oscillator(), carom.Theta(), t1=1.0, h=0.1)
+    sol.save(tmp_path / "deep" / "run.nc")
+    assert os.listdir(tmp_path / "deep") == ["run.nc"]

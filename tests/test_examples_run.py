@@ -1,0 +1,20 @@
+"""Every example runs, in a reduced mode."""
+
+import importlib.util
+import inspect
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
+REDUCED = {"t1": 20.0, "finest": 4e-3}
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
+def test_the_example_runs_and_returns_its_result(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    parameters = inspect.signature(module.main).parameters
+    result = module.main(**{name: REDUCED[name] for name in parameters if name in REDUCED})
+    assert result is not None
