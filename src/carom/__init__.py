@@ -18,7 +18,6 @@ from carom.methods import IRK as IRK  # noqa: E402
 from carom.methods import AdditiveTailoredIRK as AdditiveTailoredIRK  # noqa: E402
 from carom.methods import ExplicitRK as ExplicitRK  # noqa: E402
 from carom.methods import Extrapolated as Extrapolated  # noqa: E402
-from carom.methods import IRK as IRK  # noqa: E402
 from carom.methods import MoreauMidpoint as MoreauMidpoint  # noqa: E402
 from carom.methods import TailoredIRK as TailoredIRK  # noqa: E402
 from carom.methods import TailoredTheta as TailoredTheta  # noqa: E402

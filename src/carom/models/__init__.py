@@ -1,10 +1,10 @@
 """Ready-made models: `carom.models.NAME(**parameters) -> (System, State)`."""
 
+from carom.models.collision import binary_collision as binary_collision
+from carom.models.collision import damping_from_restitution as damping_from_restitution
 from carom.models.contact import falling_mass as falling_mass
 from carom.models.contact import impact_oscillator as impact_oscillator
 from carom.models.contact import sliding_mass as sliding_mass
-from carom.models.collision import binary_collision as binary_collision
-from carom.models.collision import damping_from_restitution as damping_from_restitution
 from carom.models.granular import bead_chain as bead_chain
 from carom.models.granular import dimer_chain as dimer_chain
 from carom.models.granular import granular_chain as granular_chain
