@@ -19,6 +19,7 @@ from carom.methods import AdditiveTailoredIRK as AdditiveTailoredIRK  # noqa: E4
 from carom.methods import ExplicitRK as ExplicitRK  # noqa: E402
 from carom.methods import Extrapolated as Extrapolated  # noqa: E402
 from carom.methods import MoreauMidpoint as MoreauMidpoint  # noqa: E402
+from carom.methods import MoreauTheta as MoreauTheta  # noqa: E402
 from carom.methods import TailoredIRK as TailoredIRK  # noqa: E402
 from carom.methods import TailoredTheta as TailoredTheta  # noqa: E402
 from carom.methods import Theta as Theta  # noqa: E402

@@ -5,6 +5,7 @@ from carom.methods.extrapolated import Extrapolated as Extrapolated
 from carom.methods.extrapolated import extrapolate as extrapolate
 from carom.methods.irk import IRK as IRK
 from carom.methods.moreau import MoreauMidpoint as MoreauMidpoint
+from carom.methods.moreau_theta import MoreauTheta as MoreauTheta
 from carom.methods.tailored_irk import AdditiveTailoredIRK as AdditiveTailoredIRK
 from carom.methods.tailored_irk import TailoredIRK as TailoredIRK
 from carom.methods.tailored_theta import TailoredTheta as TailoredTheta
