@@ -16,6 +16,7 @@ from carom.loop import simulate as simulate  # noqa: E402
 from carom.loop import simulate_batch as simulate_batch  # noqa: E402
 from carom.methods import IRK as IRK  # noqa: E402
 from carom.methods import AdditiveTailoredIRK as AdditiveTailoredIRK  # noqa: E402
+from carom.methods import EventCapturing as EventCapturing  # noqa: E402
 from carom.methods import ExplicitRK as ExplicitRK  # noqa: E402
 from carom.methods import Extrapolated as Extrapolated  # noqa: E402
 from carom.methods import MoreauMidpoint as MoreauMidpoint  # noqa: E402

@@ -1,5 +1,6 @@
 """Methods: one file each, one pure step each."""
 
+from carom.methods.event_capturing import EventCapturing as EventCapturing
 from carom.methods.explicit_rk import ExplicitRK as ExplicitRK
 from carom.methods.extrapolated import Extrapolated as Extrapolated
 from carom.methods.extrapolated import extrapolate as extrapolate
