@@ -13,12 +13,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from carom.methods.contact_rows import contact_rows, relative_velocities
-from carom.solvers.newton import Newton
 from carom.solvers.small import inverse_small, solve_small
-from carom.solvers.stages import StageEquations, solve_stages, spectrum
 from carom.state import State, Status
 from carom.systems.system import System
 from carom.tableaux import Tableau
@@ -27,6 +26,9 @@ _DAMPING = 1e-7  # of the multipliers' matrix, refined away: leaves least-square
 _REFINEMENTS = 4
 _REDUNDANT = 1e-9
 _PROJECTIONS = 3
+_ITERATIONS = 30
+_TOL = 1e-15
+_ROUNDING = 1e-9  # updates this small (relative) that no longer shrink are rounding
 
 
 class Motion(eqx.Module):
@@ -100,6 +102,8 @@ def multipliers(S: Array, b: Array, rows: Array) -> Array:
 def redundancy(S: Array, rows: Array) -> Array:
     """How many active rows depend on the others, counted by vanishing pivots."""
     table, count = masked(S, rows), jnp.zeros((), jnp.int32)
+    if S.shape[0] < 2:
+        return count
     diagonal = jnp.diag(table)
     for k in range(S.shape[0]):
         gone = jnp.abs(table[k, k]) <= _REDUNDANT * diagonal[k]
@@ -109,55 +113,78 @@ def redundancy(S: Array, rows: Array) -> Array:
     return count
 
 
-def smooth_piece(system: System, tableau: Tableau, settings: Newton, state: State, rows: Array, h: Array) -> Piece:
-    """One step (64) of size h with a constant active set."""
+class Coefficients(eqx.Module):
+    """A tableau as traced numbers: tableaux with equally many stages share one compiled program."""
+
+    A: Array
+    b: Array
+    c: Array
+    power: Array
+    explicit: bool = eqx.field(static=True)
+
+    def __init__(self, tableau: Tableau):
+        self.A, self.b, self.c = (jnp.asarray(x) for x in (tableau.A, tableau.b, tableau.c))
+        self.power = jnp.asarray(tableau.order + 1.0)
+        self.explicit = tableau.is_explicit
+
+
+def smooth_piece(system: System, tableau: Coefficients, state: State, start: Motion, rows: Array, h: Array) -> Piece:
+    """One step (64) of size h with a constant active set; `start` is the motion at its beginning."""
 
     def field(t: Array, q: Array, v: Array) -> tuple[Array, Array]:
         return system.rate(t, q, v), motion(system, t, q, v, rows).acceleration
 
-    if tableau.is_explicit:
-        return _explicit_piece(field, tableau, state, h)
-    return _implicit_piece(field, tableau, settings, state, h)
+    rates = (system.rate(state.t, state.q, state.v), start.acceleration)
+    solve = _explicit_piece if tableau.explicit else _implicit_piece
+    F, status, residual, iterations, evaluations = solve(field, tableau, state, rates, h)
+    q, v = (y + h * (tableau.b @ f) for y, f in zip((state.q, state.v), F))
+    return Piece(q, v, jnp.asarray(status, jnp.int32), residual, iterations, evaluations)
 
 
-def _explicit_piece(field, tableau: Tableau, state: State, h: Array) -> Piece:
-    A, b, c = (jnp.asarray(x) for x in (tableau.A, tableau.b, tableau.c))
-    s = tableau.stages
+def _explicit_piece(field, tableau: Coefficients, state: State, rates: tuple[Array, Array], h: Array):
+    s = tableau.b.size
 
-    def stage(i: Array, rates: tuple[Array, Array]) -> tuple[Array, Array]:
-        q, v = (y + h * (A[i] @ f) for y, f in zip((state.q, state.v), rates))
-        new = field(state.t + c[i] * h, q, v)
-        return rates[0].at[i].set(new[0]), rates[1].at[i].set(new[1])
+    def stage(i: Array, F: tuple[Array, Array]) -> tuple[Array, Array]:
+        q, v = (y + h * (tableau.A[i] @ f) for y, f in zip((state.q, state.v), F))
+        new = field(state.t + tableau.c[i] * h, q, v)
+        return F[0].at[i].set(new[0]), F[1].at[i].set(new[1])
 
-    empty = (jnp.zeros((s, state.q.size)), jnp.zeros((s, state.v.size)))
-    rates = jax.lax.fori_loop(0, s, stage, empty)
-    q, v = (y + h * (b @ f) for y, f in zip((state.q, state.v), rates))
+    first = tuple(jnp.zeros((s, f.size)).at[0].set(f) for f in rates)
     zero = jnp.zeros((), jnp.int32)
-    return Piece(q, v, jnp.int32(Status.OK), jnp.zeros(()), zero, zero + s)
+    return jax.lax.fori_loop(1, s, stage, first), Status.OK, jnp.zeros(()), zero, zero + s
 
 
-def _implicit_piece(field, tableau: Tableau, settings: Newton, state: State, h: Array) -> Piece:
-    first = int(tableau.first_stage_explicit)
-    A, b, c = (jnp.asarray(x) for x in (tableau.A, tableau.b, tableau.c))
+def _implicit_piece(field, tableau: Coefficients, state: State, rates: tuple[Array, Array], h: Array):
+    """Newton's method on the stage increments `Z = h A F(y + Z)`; the rates F are those of the last iterate."""
     y = (state.q, state.v)
-    rates = field(state.t, *y)
-    equations = StageEquations(
-        field=field,
-        t=state.t + c[first:] * h,
-        start=y,
-        A=A[first:, first:],
-        h=h,
-        offset=jax.tree.map(lambda f: h * jnp.outer(jnp.sum(A[first:, :first], 1), f), rates),
-    )
-    guess = jax.tree.map(lambda f: h * jnp.outer(c[first:], f), rates)
-    root = solve_stages(equations, guess, rates, settings, spectrum(tableau.A[first:, first:]))
-    if tableau.is_stiffly_accurate:
-        q, v = (y0 + z[-1] for y0, z in zip(y, root.x))
-    else:
-        q, v = (y0 + h * (b[:first].sum() * f + b[first:] @ F) for y0, f, F in zip(y, rates, root.aux))
-    status = jnp.where(root.converged, Status.OK, Status.NEWTON_DIVERGED).astype(jnp.int32)
-    evaluations = 1 + (tableau.stages - first) * root.evaluations
-    return Piece(q, v, status, root.error * settings.tol, root.iterations, evaluations)
+    guess, unravel = ravel_pytree(tuple(h * jnp.outer(tableau.c, f) for f in rates))
+    size = tuple(jnp.max(jnp.abs(x)) + h * jnp.max(jnp.abs(f)) + 1e-290 for x, f in zip(y, rates))
+    scale = ravel_pytree(tuple(jnp.broadcast_to(x, z.shape) for x, z in zip(size, unravel(guess))))[0]
+
+    def residual(z: Array) -> tuple[Array, tuple[Array, Array]]:
+        Z = unravel(z)
+        F = jax.vmap(field)(state.t + tableau.c * h, y[0] + Z[0], y[1] + Z[1])
+        return ravel_pytree(tuple(x - h * (tableau.A @ f) for x, f in zip(Z, F)))[0], F
+
+    def iterate(loop):
+        z, _, last, _, k = loop
+        r, along, F = jax.linearize(residual, z, has_aux=True)
+        J = jax.vmap(along, out_axes=1)(jnp.asarray(np.eye(z.size)))
+        d = jnp.linalg.solve(J, r)
+        update = jnp.max(jnp.abs(d) / scale)
+        settled = (update <= _TOL) | ((update <= _ROUNDING) & (update >= 0.1 * last))
+        return z - d, F, update, settled, k + 1
+
+    def running(loop):
+        _, _, update, settled, k = loop
+        return ~settled & (k < _ITERATIONS) & ((k == 0) | jnp.isfinite(update))
+
+    nothing = tuple(jnp.zeros((tableau.b.size, f.size)) for f in rates)
+    zero = jnp.zeros((), jnp.int32)
+    start = (guess, nothing, jnp.asarray(jnp.inf), jnp.asarray(False), zero)
+    _, F, update, _, k = jax.lax.while_loop(running, iterate, start)
+    status = jnp.where(update <= _ROUNDING, Status.OK, Status.NEWTON_DIVERGED)
+    return F, status, update, k, tableau.b.size * k
 
 
 def onto_active(system: System, t: Array, q: Array, v: Array, rows: Array, positions: bool) -> tuple[Array, Array]:

@@ -50,7 +50,7 @@ class Impact(eqx.Module):
     result: ContactResult
     M_inv_W: Array
     iterations: Array
-    converged: Array
+    update: Array
 
 
 class MoreauTheta(AbstractMethod):
@@ -134,9 +134,9 @@ def theta_step(
         q_theta, v_theta = middle(v1)
         return system.mass_times(t_theta, q_theta, v1 - v) - h * system.force(t_theta, q_theta, v_theta)
 
-    def newton(v1: Array, P: Array):
+    def newton(v1: Array, P: Array) -> tuple[Impact, Array]:
         rows = contact_rows(system, t_theta, middle(v1)[0], v1)
-        gamma_k = contact_rows(system, t_theta, middle(v1)[0], v).gamma
+        gamma_k = rows.gamma + rows.W @ (v - v1)  # relative velocities are affine in v
         columns = solve_small(jax.jacfwd(defect)(v1), jnp.vstack([defect(v1), rows.W]).T)
         free, M_inv_W = v1 - columns[:, 0], columns[:, 1:]
         problem = contact_problem(
@@ -149,25 +149,28 @@ def theta_step(
             limits=h * rows.limits,
         )
         result = solver(problem, P)
+        new = free + M_inv_W @ result.P
+        size = jnp.max(jnp.abs(new - v1)) / (jnp.max(jnp.abs(new)) + jnp.max(jnp.abs(v)) + 1e-290)
         rows = eqx.tree_at(lambda r: r.gamma, rows, gamma_k)
-        return free + M_inv_W @ result.P, rows, problem, result, M_inv_W
+        q1 = q + h * system.rate(t, q, (1 - theta) * v + theta * new)  # (16b)
+        return Impact(q1, new, rows, problem, result, M_inv_W, jnp.zeros((), jnp.int32), size), size
 
     def body(loop):
-        v1, P, last, _, k = loop
-        new, _, _, result, _ = newton(v1, P)
-        size = jnp.max(jnp.abs(new - v1)) / (jnp.max(jnp.abs(new)) + jnp.max(jnp.abs(v)) + 1e-290)
+        old, last, _, k = loop
+        impact, size = newton(old.v, old.result.P)
         settled = (size <= _TOL) | ((size <= _ROUNDING) & (size >= 0.5 * last))
-        return new, result.P, size, settled, k + 1
+        return impact, size, settled, k + 1
 
     def running(loop):
-        _, _, size, settled, k = loop
+        _, size, settled, k = loop
         return ~settled & (k < _ITERATIONS) & ((k == 0) | jnp.isfinite(size))
 
-    start = (v, P, jnp.asarray(jnp.inf), jnp.asarray(False), jnp.zeros((), jnp.int32))
-    v1, P, size, _, k = jax.lax.while_loop(running, body, start)
-    v1, rows, problem, result, M_inv_W = newton(v1, P)
-    q1 = q + h * system.rate(t, q, (1 - theta) * v + theta * v1)  # (16b)
-    return Impact(q1, v1, rows, problem, result, M_inv_W, k, size <= _ROUNDING)
+    shapes = jax.eval_shape(newton, v, P)[0]
+    empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    start = eqx.tree_at(lambda i: (i.v, i.result.P), empty, (v, P))
+    first = (start, jnp.asarray(jnp.inf), jnp.asarray(False), jnp.zeros((), jnp.int32))
+    impact, size, _, k = jax.lax.while_loop(running, body, first)
+    return eqx.tree_at(lambda i: (i.iterations, i.update), impact, (k, size))
 
 
 def out_of_penetration(system: System, t: Array, q: Array, impact: Impact, solver: Any) -> Array:
@@ -192,7 +195,7 @@ def report(impact: Impact, before: Array, mode: Array, h: Array) -> Info:
     gamma_1 = impact.problem.velocity(P) - rows.restitution * rows.gamma
     work = 0.5 * P * (rows.gamma + gamma_1)
     by_law = [part.reshape(part.shape[0], -1).sum(axis=1) for part in laws.split(work)[:3] if part.size]
-    status = jnp.where(impact.converged, impact.result.status, Status.NEWTON_DIVERGED)
+    status = jnp.where(impact.update <= _ROUNDING, impact.result.status, Status.NEWTON_DIVERGED)
     free = P.size - laws.bilateral
     return Info(
         status=jnp.where(jnp.all(jnp.isfinite(impact.v)), status, Status.NOT_FINITE),
