@@ -35,6 +35,7 @@ from carom.state import State as State  # noqa: E402
 from carom.state import Status as Status  # noqa: E402
 from carom.stepping import Constant as Constant  # noqa: E402
 from carom.stepping import Prescribed as Prescribed  # noqa: E402
+from carom.stepping import StepHalving as StepHalving  # noqa: E402
 from carom.stepping import Switching as Switching  # noqa: E402
 from carom.systems import Contacts as Contacts  # noqa: E402
 from carom.systems import FrictionElements as FrictionElements  # noqa: E402

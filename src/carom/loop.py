@@ -9,6 +9,7 @@ callback, and turns a bad status into an exception that carries the partial solu
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -346,6 +347,9 @@ def finish(run: Run, callback: Any, progress: Any, save_at: Numbers | None) -> S
     run.go(callback, progress_bar(progress, t0, t1))
     solution = run.solution()
     raise_if_failed(run, solution)
+    remark = run.problem.method.remarks(solution)
+    if remark:
+        warnings.warn(remark, stacklevel=3)
     return solution if save_at is None else solution.interpolated(save_at)
 
 
@@ -357,6 +361,9 @@ def raise_if_failed(run: Run, solution: Solution) -> None:
     cause, remedy = status.message
     t, k = float(solution.carry.state.t), int(solution.carry.k)
     msg = f"{cause} in the step from t = {t:.9g} (step {k + 1}) with {type(run.problem.method).__name__}. {remedy}."
+    carry = solution.carry
+    more = run.problem.method.explain(solution.system, carry.state, carry.memory, status) if run.lanes is None else ""
+    msg = f"{msg} {more}" if more else msg
     raise SimulationError(msg, solution, status)
 
 

@@ -25,7 +25,7 @@ from jaxtyping import Array, ArrayLike
 from carom.methods.active_set import Coefficients, Motion, motion, onto_active, redundancy, smooth_piece
 from carom.methods.base import SMOOTH, AbstractMethod
 from carom.methods.contact_rows import Event, contact_rows, events, laws_of, unknown_modes
-from carom.methods.location import Trial, locate, status_of
+from carom.methods.location import Aim, Trial, locate, status_of
 from carom.methods.moreau_theta import report, theta_step
 from carom.solvers.contact_problem import CONSTRAINT, IMPRESSED, Laws, contact_problem
 from carom.solvers.semismooth import SemismoothNewton
@@ -163,7 +163,8 @@ class EventCapturing(AbstractMethod):
             piece = smooth_piece(system, self.tableau, state, start, rows, tau)
             return Trial(tau, piece, motion(system, state.t + tau, piece.q, piece.v, rows), active)
 
-        search = locate(attempt, start, active, h, window, now.floor, jnp.any(now.located))
+        aim = Aim(window, (1 - self.theta) * window, now.floor)  # so that (16b) puts the bounce at its place
+        search = locate(attempt, start, active, h, aim, jnp.any(now.located))
         trial, at, tau = search.trial, search.trial.at, search.trial.tau
         q, v = trial.piece.q, trial.piece.v
         if self.projection:

@@ -19,6 +19,7 @@ from carom.state import Status
 _MOST_TRIALS = 120
 _JUMP = 100.0  # a gap that changes by so many times its rate over the bracket jumps
 _ROUNDING = 1e-12
+_CLOSE = 1 / 16  # of the window: impacts are aimed at so well
 
 
 class Trial(eqx.Module):
@@ -64,22 +65,29 @@ class Search(eqx.Module):
     done: Array
 
 
-def locate(
-    attempt: Callable[[Array], Trial], start: Motion, active: Array, h: Array, window: Array, floor: Array, idle: Array
-) -> Search:
-    """The first event in (0, h], to within `window`; without one the trial over the whole step.
+class Aim(eqx.Module):
+    """Where to stop: `lead` before an impact, just behind a release, to a part of `window`; not closer than `floor`."""
+
+    window: Array
+    lead: Array
+    floor: Array
+
+
+def locate(attempt: Callable[[Array], Trial], start: Motion, active: Array, h: Array, aim: Aim, idle: Array) -> Search:
+    """The first event in (0, h], to within `aim.window`; without one the trial over the whole step.
 
     `attempt(tau)` integrates over tau. `idle` (of a lane that has something else to do) ends the search at once.
     """
+    window = aim.window
     n = active.size
 
     def next_trial(s: Search) -> Array:
-        tau, _ = crossing(s, window)
+        tau, _ = crossing(s, aim)
         tau = jnp.where((tau > s.low) & (tau < s.high), tau, 0.5 * (s.low + s.high))
         slow = (s.k % 3 == 2) & (s.high - s.low > 0.3 * s.width)
         tau = jnp.where(slow, 0.5 * (s.low + s.high), tau)
         tau = jnp.where(s.high - s.low <= window, s.high, tau)
-        tau = jnp.where(h - tau < floor, h, tau)
+        tau = jnp.where(h - tau < aim.floor, h, tau)
         return jnp.where(s.k == 0, h, tau)
 
     def look(s: Search) -> Search:
@@ -102,8 +110,8 @@ def locate(
             s.iterations + trial.piece.iterations,
             s.done,
         )
-        tau, releases = crossing(s, window)
-        near = jnp.where(releases, seen & (jnp.abs(trial.tau - tau) <= window), jnp.abs(trial.tau - tau) <= 0.5 * window)
+        tau, releases = crossing(s, aim)
+        near = jnp.where(releases, seen & (jnp.abs(trial.tau - tau) <= window), jnp.abs(trial.tau - tau) <= _CLOSE * window)
         free = ~jnp.any(s.suspects)
         failed = trial.piece.status != Status.OK
         return eqx.tree_at(lambda x: x.done, s, free | near | (closing & seen) | failed)
@@ -121,8 +129,8 @@ def locate(
     return jax.lax.while_loop(running, look, first)
 
 
-def crossing(s: Search, window: Array) -> tuple[Array, Array]:
-    """Where the first of the suspects crosses zero, and whether it is a release (aimed at from behind)."""
+def crossing(s: Search, aim: Aim) -> tuple[Array, Array]:
+    """Where to stop for the first of the suspects to cross zero, and whether it is a release."""
     trial, n = s.trial, s.suspects.size
     rate = trial.at.gamma[:n]
     falls = rate < 0
@@ -130,7 +138,7 @@ def crossing(s: Search, window: Array) -> tuple[Array, Array]:
     drop = s.lam_low - s.lam_high
     share = jnp.where(drop > 0, s.lam_low / jnp.where(drop > 0, drop, 1.0), 0.5)
     opens = s.low + jnp.clip(share, 0.0, 1.0) * (s.high - s.low)
-    times = jnp.where(s.suspects, jnp.where(trial.active, opens + 0.25 * window, hit), jnp.inf)
+    times = jnp.where(s.suspects, jnp.where(trial.active, opens + 0.25 * aim.window, hit - aim.lead), jnp.inf)
     earliest = jnp.min(times, initial=jnp.inf)
     return earliest, jnp.any(s.suspects & trial.active & (times == earliest))
 
