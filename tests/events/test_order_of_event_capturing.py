@@ -49,6 +49,8 @@ def test_the_order_through_impacts_is_that_of_the_tableau(study, problem, name):
     assert observed_order(STEPS, study(problem, name), floor=FLOOR) >= p - 0.2
 
 
-@pytest.mark.parametrize(("name", "bound"), [("radau_iia(2)", 4e-5), ("radau_iia(3)", 3e-8), ("lobatto_iiia(4)", 3e-10)])
+@pytest.mark.parametrize(
+    ("name", "bound"), [("radau_iia(2)", 4e-5), ("radau_iia(3)", 3e-8), ("lobatto_iiia(4)", 3e-10)]
+)
 def test_the_error_at_a_step_of_0_0485_is_that_of_the_prototype(study, name, bound):
     assert study("oscillator", name)[2] < bound

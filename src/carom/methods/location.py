@@ -111,7 +111,9 @@ def locate(attempt: Callable[[Array], Trial], start: Motion, active: Array, h: A
             s.done,
         )
         tau, releases = crossing(s, aim)
-        near = jnp.where(releases, seen & (jnp.abs(trial.tau - tau) <= window), jnp.abs(trial.tau - tau) <= _CLOSE * window)
+        near = jnp.where(
+            releases, seen & (jnp.abs(trial.tau - tau) <= window), jnp.abs(trial.tau - tau) <= _CLOSE * window
+        )
         free = ~jnp.any(s.suspects)
         failed = trial.piece.status != Status.OK
         return eqx.tree_at(lambda x: x.done, s, free | near | (closing & seen) | failed)

@@ -6,6 +6,7 @@ Every number is a parameter leaf: building a model with other numbers never reco
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 
 from carom.models.registry import model
 from carom.state import State
@@ -97,7 +98,8 @@ def mass_on_sphere(
     """
     params = {"weight": float(mass * gravity), "radius": float(radius)}
     system = System(mass, _height, params=params, contacts=Contacts(_above_sphere), labels=("x", "y"))
-    return system, State([radius * jnp.sin(angle), radius * jnp.cos(angle)], [0.0, 0.0])
+    outside = radius * (1 + 4 * np.finfo(float).eps)  # rounding must not start under the surface
+    return system, State([outside * np.sin(angle), outside * np.cos(angle)], [0.0, 0.0])
 
 
 def _stretch(q, p):

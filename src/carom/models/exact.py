@@ -34,7 +34,9 @@ def bouncing_ball(
     up = speed * restitution ** (n + 1)
     x = after - began
     falling = t < first
-    q = np.where(falling, height + velocity * t - 0.5 * gravity * t**2, np.where(rest, 0.0, x * (up - 0.5 * gravity * x)))
+    q = np.where(
+        falling, height + velocity * t - 0.5 * gravity * t**2, np.where(rest, 0.0, x * (up - 0.5 * gravity * x))
+    )
     v = np.where(falling, velocity - gravity * t, np.where(rest, 0.0, up - gravity * x))
     return q, v
 
