@@ -1,7 +1,5 @@
 """Event capturing on accumulations, persistent contacts that open, constraints beside contacts, several contacts."""
 
-import warnings
-
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -36,7 +34,8 @@ def test_the_number_of_events_grows_like_the_logarithm_of_the_step(ball):
     steps, runs = ball
     counts = np.array([len(run.events) for run in runs])
     growth = np.diff(counts) / np.diff(np.log2(1 / steps))
-    assert growth.max() <= 6 and growth.min() >= 2
+    assert growth.max() <= 6
+    assert growth.min() >= 2
 
 
 SPHERES = ((1.0, 0.3), (2.5, 0.1), (0.4, 0.8))
@@ -158,8 +157,8 @@ def test_a_gap_that_jumps_is_an_error_that_names_time_and_contact_and_keeps_the_
 
 
 def test_a_singular_mass_is_refused():
-    with warnings.catch_warnings(), pytest.raises(ValueError, match="mass is not symmetric positive definite"):
-        system = carom.System([[1.0, 1.0], [1.0, 1.0]], contacts=carom.Contacts(lambda q: q[:1]))
+    system = carom.System([[1.0, 1.0], [1.0, 1.0]], contacts=carom.Contacts(lambda q: q[:1]))
+    with pytest.raises(ValueError, match="mass is not symmetric positive definite"):
         carom.simulate(system, carom.State([1.0, 1.0], [0.0, 0.0]), RADAU, t1=1.0, h=0.1)
 
 

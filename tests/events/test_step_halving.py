@@ -1,6 +1,5 @@
 """Step control by halving [Acary2012 sec. 4]."""
 
-import numpy as np
 import pytest
 
 import carom

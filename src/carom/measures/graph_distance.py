@@ -1,4 +1,4 @@
-"""Errors of functions that jump: distance of filled-in graphs, grid norms, error of one step [Acary2012 sec. 2.1, (22)].
+"""Errors of functions that jump: distance of filled-in graphs, grid norms, error of one step [Acary2012 sec. 2.1].
 
 Letters: a graph is a polyline (t, x), one row per vertex, t never decreasing; a jump is two vertices at one time.
 """
@@ -97,7 +97,7 @@ def _one_step(system: System, method: AbstractMethod, state: State, h) -> State:
 
 
 def _directed(a: Graph, b: Graph) -> float:
-    """sup over points of a of their distance to b: depth first through both trees of boxes, in portions of pairs."""
+    """Supremum over the points of a of their distance to b: depth first through both trees of boxes, in portions of pairs."""
     a, b = _evenly(a), _evenly(b)
     levels_a, levels_b = _boxes(a), _boxes(b)
     deepest = max(len(levels_a), len(levels_b)) - 1
@@ -204,7 +204,7 @@ def _to_segments(p: np.ndarray, b0: np.ndarray, b1: np.ndarray) -> np.ndarray:
 
 
 def _to_segment(p: np.ndarray, b0: np.ndarray, b1: np.ndarray) -> np.ndarray:
-    """min over u in [0, 1] of max_k |r_k - u d_k|: at an end, where an entry vanishes, or where two entries are equal."""
+    """Least max_k |r_k - u d_k| over u in [0, 1]: at an end, where an entry vanishes, or where two are equal."""
     r, d = (p - b0).T, (b1 - b0).T
     candidates = [np.zeros(len(p)), np.ones(len(p)), *(_ratio(r[k], d[k]) for k in range(len(r)))]
     for k, l in combinations(range(len(r)), 2):

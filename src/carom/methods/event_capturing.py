@@ -1,15 +1,15 @@
 r"""Event capturing of any order [Acary2012 sec. 5, Algorithm 1 corrected].
 
-Between events a Runge-Kutta method of order p integrates the motion on the active set (64). An event is located roughly,
-to C h^{p+1}; a critical step of that length with Moreau's scheme (16) passes it, with the located contacts active. Its
-error, O(C h^{p+1}), is that of one smooth step, so the order is p through impacts and accumulations (Theorem 1).
+Between events a Runge-Kutta method of order p integrates the motion on the active set (64). An event is located
+roughly, to C h^{p+1}; a critical step of that length with Moreau's scheme (16) passes it, with the located contacts
+active. Its error, O(C h^{p+1}), is that of one smooth step: the order is p through impacts and accumulations (Theorem 1).
 
 One call of `step` is one smooth piece or one critical step; the phase is in the memory: `located` names the contacts of
 the critical step to come.
 
-What the printed algorithm lacks, and ERRATA adds: a contact that bounces is open although g <= 0; the located contact is
-activated, whatever the forecast; a bounce that lasts no longer than the critical step, or whose apex is under the
-surface, ends in persistent contact; persistent contact ends by its multiplier.
+What the printed algorithm lacks: a contact that bounces is open although g <= 0; the located contact is active whatever
+the forecast; a bounce that lasts no longer than the critical step, or whose apex is under the surface, ends in
+persistent contact; persistent contact ends by its multiplier.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from carom.tableaux import Tableau
 _TOUCHING = 1e-10  # gaps and velocities this small (relative) are zero at the start
 _STILL = 1e-13  # velocities after an impact this small (relative) are zero
 _LONGEST = 0.125  # of the step: a critical step is not longer
-_FLOOR = 64 * float(np.finfo(float).eps)
-_SHORT_FLIGHT = 2.0  # bounces that last no longer than so many critical steps end in persistent contact
+_ROUNDING = 64 * float(np.finfo(float).eps)
+_BRIEF = 2.0  # bounces that last no longer than so many critical steps end in persistent contact
 
 
 class CaptureMemory(eqx.Module):
@@ -70,8 +70,8 @@ class Phase(eqx.Module):
 class EventCapturing(AbstractMethod):
     """Order p through impacts, accumulations of impacts, and contacts that open; frictionless contacts.
 
-    Reports per contact: `impulse` (trapezoidal over smooth pieces), `work`, `mode` (0 closed, 1 open), `event` (bounces,
-    closes, opens), and `multiplier` of bilateral constraints.
+    Reports per contact: `impulse` (trapezoidal over smooth pieces), `work`, `mode` (0 closed, 1 open), `event`
+    (bounces, closes, opens), and `multiplier` of bilateral constraints.
 
     Args:
         tableau: the Runge-Kutta method of the smooth pieces: `carom.radau_iia(s)`, `carom.lobatto_iiia(s)`,
@@ -82,7 +82,8 @@ class EventCapturing(AbstractMethod):
         solver: of the contact problems.
 
     Example:
-        >>> sol = carom.simulate(*carom.models.bouncing_ball(), carom.EventCapturing(carom.radau_iia(2)), t1=5.0, h=0.05)
+        >>> method = carom.EventCapturing(carom.radau_iia(2))
+        >>> sol = carom.simulate(*carom.models.bouncing_ball(), method, t1=5.0, h=0.05)
     """
 
     tableau: Coefficients
@@ -137,7 +138,7 @@ class EventCapturing(AbstractMethod):
     def step(self, system: System, state: State, memory: CaptureMemory, h: Array) -> Step:
         """One smooth piece, or one critical step."""
         nominal = jnp.where(memory.short, memory.h, h)
-        floor = _FLOOR * jnp.maximum(jnp.abs(state.t), nominal)
+        floor = _ROUNDING * jnp.maximum(jnp.abs(state.t), nominal)
         longest = jnp.maximum(_LONGEST * nominal, floor)
         window = jnp.clip(self.C * nominal**self.tableau.power, floor, longest)
         active = memory.closed
@@ -243,7 +244,7 @@ def closing(system: System, state: State, candidates: Array, window: Array) -> A
     resting = candidates & (U <= still)
     pressed = motion(system, state.t, state.q, state.v, all_rows(system, state, resting))
     down = jnp.maximum(-pressed.opening[:n], 0.0)
-    brief = 2.0 * U <= _SHORT_FLIGHT * window * down
+    brief = 2.0 * U <= _BRIEF * window * down
     below = 2.0 * at.gap * down + U * U <= 0
     return resting | (candidates & (down > 0) & (brief | below))
 

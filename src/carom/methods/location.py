@@ -1,4 +1,4 @@
-"""Rough location of the first event inside a step: a bracket, Newton on gaps, secants on multipliers [Acary2012 Alg. 1].
+"""Rough location of the first event inside a step: Newton on gaps, secants on multipliers [Acary2012 Algorithm 1].
 
 An open contact has an event where its gap is negative and falling; a closed one where its multiplier is negative. Right
 after a bounce the gap may be negative but rises: the bracket then begins at the apex, as the corrected algorithm wants.

@@ -4,8 +4,8 @@ r"""Moreau's time stepping with a theta method [Acary2012 sec. 2].
     q_{k+1} = q_k + h v_{k+theta}                                                                (16b)
     0 <= U_{k+1} + rho U_k  _|_  P >= 0   where g(t_k, q_k) + h forecast U_k <= 0, else P = 0        (16d-e), (18)
 
-F has the sign of `M dv = F dt + G dI` throughout (the paper flips it after (4)). Both local velocities of the impact law
-use the directions at q_{k+theta}; the forecast uses those at q_k.
+F has the sign of `M dv = F dt + G dI` throughout (the paper flips it after (4)). Both local velocities of the impact
+law use the directions at q_{k+theta}; the forecast uses those at q_k.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class MoreauTheta(AbstractMethod):
     Args:
         theta: weight of the new state in forces, directions and positions, in [0, 1].
         forecast: gamma of (16e) in [0, 1]: how far the gaps are forecast; with 0 every impact is seen a step late.
-        projection: add the multiplier tau of (19), which moves q_{k+1} out of penetration along M^{-1} G (the paper moves
-            along G, which mixes units).
+        projection: add the multiplier tau of (19), which moves q_{k+1} out of penetration along M^{-1} G (the paper
+            moves along G, which mixes units).
         solver: of the contact problem.
 
     Example:
@@ -174,7 +174,7 @@ def theta_step(
 
 
 def out_of_penetration(system: System, t: Array, q: Array, impact: Impact, solver: Any) -> Array:
-    """q + M^{-1} G tau with `0 <= g(t, q) _|_ tau >= 0`, linearised a few times [Acary2012 (19b), (19e)]."""
+    """Positions q + M^{-1} G tau with `0 <= g(t, q) _|_ tau >= 0`, linearised a few times [Acary2012 (19b), (19e)]."""
     n = impact.rows.laws.contacts
     laws = Laws(n, 0, 0, 0, 0)
     W, M_inv_W = impact.rows.W[:n], impact.M_inv_W[:, :n]

@@ -5,8 +5,8 @@ Every attempt does one step of size h and two of size h/2 from the same start, a
     error = max_k |q_{1/2} - q_1|_k / (atol + rtol max(|q_0|, |q_{1/2}|)_k)                       (59), (61)
     h_new = h min(largest, max(smallest, safety (1 / error)^{1/(p+1)}))                          (60)
 
-The estimate is blind where the full and the halved step miss an impact alike; a step that starts from g > 0 and ends with
-g < -tol and g' < 0 is therefore rejected too (beyond the paper).
+The estimate is blind where the full and the halved step miss an impact alike; a step that starts from g > 0 and ends
+with g < -tol and g' < 0 is therefore rejected too (beyond the paper).
 """
 
 from __future__ import annotations
