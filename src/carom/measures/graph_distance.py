@@ -97,7 +97,7 @@ def _one_step(system: System, method: AbstractMethod, state: State, h) -> State:
 
 
 def _directed(a: Graph, b: Graph) -> float:
-    """Supremum over the points of a of their distance to b: depth first through both trees of boxes, in portions of pairs."""
+    """Supremum over the points of a of their distance to b: depth first through both trees of boxes."""
     a, b = _evenly(a), _evenly(b)
     levels_a, levels_b = _boxes(a), _boxes(b)
     deepest = max(len(levels_a), len(levels_b)) - 1

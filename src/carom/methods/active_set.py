@@ -188,7 +188,7 @@ def _implicit_piece(field, tableau: Coefficients, state: State, rates: tuple[Arr
 
 
 def onto_active(system: System, t: Array, q: Array, v: Array, rows: Array, positions: bool) -> tuple[Array, Array]:
-    """Velocities (and positions) moved along M^{-1} W^T until the active rows have no relative velocity (and no gap)."""
+    """Velocities (and positions) moved along M^{-1} W^T until active rows have no relative velocity (no gap)."""
 
     def directions(x: Array) -> tuple[Array, Array, Array]:
         at = contact_rows(system, t, x, v)

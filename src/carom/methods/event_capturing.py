@@ -2,7 +2,7 @@ r"""Event capturing of any order [Acary2012 sec. 5, Algorithm 1 corrected].
 
 Between events a Runge-Kutta method of order p integrates the motion on the active set (64). An event is located
 roughly, to C h^{p+1}; a critical step of that length with Moreau's scheme (16) passes it, with the located contacts
-active. Its error, O(C h^{p+1}), is that of one smooth step: the order is p through impacts and accumulations (Theorem 1).
+active. Its error, O(C h^{p+1}), is that of one smooth step: order p through impacts and accumulations (Theorem 1).
 
 One call of `step` is one smooth piece or one critical step; the phase is in the memory: `located` names the contacts of
 the critical step to come.

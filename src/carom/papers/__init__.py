@@ -10,6 +10,7 @@ from importlib import import_module
 from types import ModuleType
 
 papers = {
+    "acary2012": "Event capturing of any order, and how to measure errors when velocities jump",
     "james2020": "Kuwabara-Kono numerical dissipation: granular chains with tailored damping",
 }
 
