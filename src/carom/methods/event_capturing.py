@@ -244,8 +244,8 @@ def closing(system: System, state: State, candidates: Array, window: Array) -> A
     resting = candidates & (U <= still)
     pressed = motion(system, state.t, state.q, state.v, all_rows(system, state, resting))
     down = jnp.maximum(-pressed.opening[:n], 0.0)
-    brief = 2.0 * U <= _BRIEF * window * down
-    below = 2.0 * at.gap * down + U * U <= 0
+    brief = U <= 0.5 * _BRIEF * window * down
+    below = at.gap * down <= -0.5 * U * U
     return resting | (candidates & (down > 0) & (brief | below))
 
 
