@@ -22,7 +22,11 @@ FEATURES = {
 
 
 def instance(kind: type[AbstractMethod]) -> AbstractMethod:
-    special = {"IRK": lambda: carom.IRK(carom.gauss(2)), "ExplicitRK": lambda: carom.ExplicitRK(carom.explicit(2))}
+    special = {
+        "IRK": lambda: carom.IRK(carom.gauss(2)),
+        "ExplicitRK": lambda: carom.ExplicitRK(carom.explicit(2)),
+        "EventCapturing": lambda: carom.EventCapturing(carom.gauss(2)),
+    }
     return special.get(kind.__name__, kind)()
 
 
