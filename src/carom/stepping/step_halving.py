@@ -170,7 +170,9 @@ def together(first: Info, second: Info) -> Info:
         for name in ("impulse", "work")
         if getattr(second, name) is not None
     }
-    event = None if second.event is None else jnp.where(second.event != 0, second.event, first.event)
+    event = None
+    if first.event is not None and second.event is not None:
+        event = jnp.where(second.event != 0, second.event, first.event)
     counts = {"iterations": first.iterations + second.iterations, "evaluations": 3 * second.evaluations}
     changed = added | counts | ({} if event is None else {"event": event})
     names = list(changed)

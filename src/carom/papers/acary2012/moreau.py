@@ -42,7 +42,7 @@ def fig2() -> tuple[list[Claim], Figure]:
         for name, (low, high) in WINDOWS.items():
             slope = observed_order(STEPS[: len(errors[name])], errors[name])
             claims.append(within(f"slope of the {name} error, {example.name}", low, high, slope, _said(name)))
-        padded = {name: [*e, *[np.nan] * (len(STEPS) - len(e))] for name, e in errors.items()}
+        padded = {name: np.array([*e, *[np.nan] * (len(STEPS) - len(e))]) for name, e in errors.items()}
         convergence(STEPS, padded, axes=place)
         place.set_title(example.name)
     return claims, figure
