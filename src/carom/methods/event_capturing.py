@@ -36,6 +36,7 @@ from carom.tableaux import Tableau
 
 _TOUCHING = 1e-10  # gaps and velocities this small (relative) are zero at the start
 _STILL = 1e-13  # velocities after an impact this small (relative) are zero
+_SLACK = 1e-9  # gaps that open with an acceleration this small (relative) stay closed, redundant ones among them
 _LONGEST = 0.125  # of the step: a critical step is not longer
 _ROUNDING = 64 * float(np.finfo(float).eps)
 _BRIEF = 2.0  # bounces that last no longer than so many critical steps end in persistent contact
@@ -194,9 +195,12 @@ class EventCapturing(AbstractMethod):
         n, window = now.active.size, jnp.minimum(now.window, h)
         taking_part = now.active | now.located
         rows = all_rows(system, state, taking_part)
+        held = all_rows(system, state, now.active)
+        state = state.moved(state.t, *onto_active(system, state.t, state.q, state.v, held, positions=False))
         impact = theta_step(system, state, window, self.theta, taking_part, jnp.zeros(rows.size), self.solver)
         t = state.t + window
-        closed = closing(system, state.moved(t, impact.q, impact.v), taking_part, window)
+        held = now.active & (impact.result.P[:n] > 0)
+        closed = closing(system, state.moved(t, impact.q, impact.v), taking_part, held, window)
         q, v = onto_active(system, t, impact.q, impact.v, all_rows(system, state, closed), positions=self.projection)
         mode = modes(now.active & closed)
         info = report(impact, now.mode, mode, window)
@@ -214,7 +218,8 @@ class EventCapturing(AbstractMethod):
         laws = Laws(n, 0, 0, 0, laws_of(system, state).bilateral)
         sets = {"friction": jnp.zeros(n), "limits": jnp.zeros((0, 2))}
         problem = contact_problem(at.W, at.M_inv_W, laws, c=at.W @ at.free + at.kappa, active=candidates, **sets)
-        return problem.modes(self.solver(problem, jnp.zeros(at.W.shape[0])).P) == CONSTRAINT
+        opening = problem.velocity(self.solver(problem, jnp.zeros(at.W.shape[0])).P)[:n]
+        return candidates & (opening <= _SLACK * jnp.max(jnp.abs(problem.c)))
 
     def explain(self, system: System, state: State, memory: CaptureMemory, status: Status) -> str:
         """Which contact is about to have an event."""
@@ -235,13 +240,13 @@ class EventCapturing(AbstractMethod):
         return f"active constraints were redundant at t = {when:.6g}: their multipliers are those of least squares"
 
 
-def closing(system: System, state: State, candidates: Array, window: Array) -> Array:
-    """Contacts that do not leave the surface: no velocity, a flight as short as the window, or an apex below it."""
+def closing(system: System, state: State, candidates: Array, held: Array, window: Array) -> Array:
+    """Contacts that stay: held by an impulse, without velocity, or with a flight too short or an apex too low."""
     n = candidates.size
     at = contact_rows(system, state.t, state.q, state.v)
     U = at.gamma[:n]
     still = _STILL * jnp.max(jnp.abs(state.v)) * jnp.max(jnp.abs(at.W))
-    resting = candidates & (U <= still)
+    resting = held | (candidates & (U <= still))
     pressed = motion(system, state.t, state.q, state.v, all_rows(system, state, resting))
     down = jnp.maximum(-pressed.opening[:n], 0.0)
     brief = U <= 0.5 * _BRIEF * window * down
