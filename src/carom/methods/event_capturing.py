@@ -244,13 +244,13 @@ def closing(system: System, state: State, candidates: Array, held: Array, window
     """Contacts that stay: held by an impulse, without velocity, or with a flight too short or an apex too low."""
     n = candidates.size
     at = contact_rows(system, state.t, state.q, state.v)
-    U = at.gamma[:n]
+    rate = at.gamma[:n]
     still = _STILL * jnp.max(jnp.abs(state.v)) * jnp.max(jnp.abs(at.W))
-    resting = held | (candidates & (U <= still))
+    resting = held | (candidates & (rate <= still))
     pressed = motion(system, state.t, state.q, state.v, all_rows(system, state, resting))
     down = jnp.maximum(-pressed.opening[:n], 0.0)
-    brief = U <= 0.5 * _BRIEF * window * down
-    below = at.gap * down <= -0.5 * U * U
+    brief = rate <= 0.5 * _BRIEF * window * down
+    below = at.gap * down <= -0.5 * rate * rate
     return resting | (candidates & (down > 0) & (brief | below))
 
 
