@@ -88,7 +88,7 @@ def impact_orders(forecast: float) -> tuple[float, float]:
 def persistent_order() -> float:
     """Local order of v on a sphere, in persistent contact, for theta = 1.
 
-    With theta < 1 the directions belong to q_{k+theta}, v_{k+1} is tangent there, and on a curved surface the order is 1.
+    With theta < 1 the directions belong to q_{k+theta}, v_{k+1} is tangent there, and a curved surface has order 1.
     """
     model = mass_on_sphere(angle=0.5)
     steps = [0.16, 0.08, 0.04, 0.02]
