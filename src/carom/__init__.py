@@ -18,10 +18,12 @@ from carom.methods import RATTLE as RATTLE  # noqa: E402
 from carom.methods import AdditiveTailoredIRK as AdditiveTailoredIRK  # noqa: E402
 from carom.methods import AsynchronousPseudoEnergy as AsynchronousPseudoEnergy  # noqa: E402
 from carom.methods import Composed as Composed  # noqa: E402
+from carom.methods import EventCapturing as EventCapturing  # noqa: E402
 from carom.methods import ExplicitRK as ExplicitRK  # noqa: E402
 from carom.methods import Extrapolated as Extrapolated  # noqa: E402
 from carom.methods import LobattoIIIAB as LobattoIIIAB  # noqa: E402
 from carom.methods import MoreauMidpoint as MoreauMidpoint  # noqa: E402
+from carom.methods import MoreauTheta as MoreauTheta  # noqa: E402
 from carom.methods import PseudoEnergy as PseudoEnergy  # noqa: E402
 from carom.methods import Spark as Spark  # noqa: E402
 from carom.methods import StormerVerlet as StormerVerlet  # noqa: E402
@@ -45,6 +47,7 @@ from carom.stepping import Constant as Constant  # noqa: E402
 from carom.stepping import EnergyGap as EnergyGap  # noqa: E402
 from carom.stepping import Prescribed as Prescribed  # noqa: E402
 from carom.stepping import Reversible as Reversible  # noqa: E402
+from carom.stepping import StepHalving as StepHalving  # noqa: E402
 from carom.stepping import Switching as Switching  # noqa: E402
 from carom.systems import Contacts as Contacts  # noqa: E402
 from carom.systems import FrictionElements as FrictionElements  # noqa: E402

@@ -183,7 +183,9 @@ def raise_if_failed(run: Run, solution: Solution) -> None:
     cause, remedy = status.message
     t, k = float(solution.carry.state.t), int(solution.carry.k)
     msg = f"{cause} in the step from t = {t:.9g} (step {k + 1}) with {type(run.problem.method).__name__}. {remedy}."
-    raise SimulationError(msg, solution, status)
+    state, memory = solution.carry.state, solution.carry.memory
+    more = solution.method.explain(solution.system, state, memory, status)
+    raise SimulationError(f"{msg} {more}".strip(), solution, status)
 
 
 def segment_ends(system: System, state: State, t1: float) -> np.ndarray:

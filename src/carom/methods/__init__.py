@@ -2,11 +2,13 @@
 
 from carom.methods.asynchronous import AsynchronousPseudoEnergy as AsynchronousPseudoEnergy
 from carom.methods.composed import Composed as Composed
+from carom.methods.event_capturing import EventCapturing as EventCapturing
 from carom.methods.explicit_rk import ExplicitRK as ExplicitRK
 from carom.methods.extrapolated import Extrapolated as Extrapolated
 from carom.methods.extrapolated import extrapolate as extrapolate
 from carom.methods.irk import IRK as IRK
 from carom.methods.moreau import MoreauMidpoint as MoreauMidpoint
+from carom.methods.moreau_theta import MoreauTheta as MoreauTheta
 from carom.methods.pseudo_energy import PseudoEnergy as PseudoEnergy
 from carom.methods.spark import RATTLE as RATTLE
 from carom.methods.spark import LobattoIIIAB as LobattoIIIAB

@@ -52,6 +52,10 @@ class AbstractMethod(eqx.Module):
         del h_min
         return self
 
+    def explain(self, system: System, state: State, memory: PyTree, status: Any) -> str:
+        """More about a failure in the step from `state`, for the error's message."""
+        return ""
+
     def objection(self, system: System) -> str | None:
         """Why this method cannot take this system, beyond the declared features; None if it can."""
         return None

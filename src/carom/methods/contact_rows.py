@@ -30,6 +30,7 @@ class Event(enum.IntEnum):
     STICKS = 3
     SLIPS = 4
     REVERSES = 5
+    BOUNCES = 6
 
 
 class ContactRows(eqx.Module):

@@ -1,10 +1,15 @@
 """Ready-made models: `carom.models.NAME(**parameters) -> (System, State)`."""
 
+from carom.models import exact as exact
 from carom.models.collision import binary_collision as binary_collision
 from carom.models.collision import damping_from_restitution as damping_from_restitution
 from carom.models.contact import falling_mass as falling_mass
 from carom.models.contact import impact_oscillator as impact_oscillator
 from carom.models.contact import sliding_mass as sliding_mass
+from carom.models.events import bouncing_ball as bouncing_ball
+from carom.models.events import elastic_bar as elastic_bar
+from carom.models.events import mass_on_sphere as mass_on_sphere
+from carom.models.events import oscillator_with_stop as oscillator_with_stop
 from carom.models.granular import bead_chain as bead_chain
 from carom.models.granular import dimer_chain as dimer_chain
 from carom.models.granular import granular_chain as granular_chain

@@ -55,14 +55,14 @@ def slider_crank_clearance(
 ) -> tuple[System, State]:
     """Crank, rod and a slider with play; contacts are the corners of the slider, upper pair first.
 
-    Coordinates: angles of crank, rod and slider.
+    Coordinates: angles of crank, rod and slider. With friction = 0 the contacts have no slip directions.
 
     Example:
         >>> mechanism, state = carom.models.slider_crank_clearance()
     """
     p = {"l_1": 0.153, "l_2": 0.306, "half_length": 0.05, "half_height": 0.025, "gravity": 9.81}
     p |= {"m_1": 0.038, "m_2": 0.038, "m_3": 0.076, "J_1": 7.4e-5, "J_2": 5.9e-4, "J_3": 2.7e-6}
-    contacts = Contacts(_gaps, slip=_slips, friction=friction, restitution=restitution)
+    contacts = Contacts(_gaps, slip=_slips if friction else None, friction=friction, restitution=restitution)
     system = System(
         _mass, _weight, params=p | {"clearance": float(clearance)}, contacts=contacts, labels=("th1", "th2", "th3")
     )

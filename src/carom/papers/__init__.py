@@ -11,6 +11,7 @@ from types import ModuleType
 
 papers = {
     "marazzato2019": "Explicit pseudo-energy conservation: one particle, chains, strings and waves, several rates",
+    "acary2012": "Event capturing of any order, and how to measure errors when velocities jump",
     "james2020": "Kuwabara-Kono numerical dissipation: granular chains with tailored damping",
     "studer2008": "Step size adjustment and extrapolation: contact, impact and friction",
     "jay1998": "SPARK methods: constrained mechanics that keeps its structure",

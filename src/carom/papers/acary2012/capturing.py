@@ -1,0 +1,64 @@
+"""Figs 4 and 5: orders of event capturing with implicit and half-explicit Runge-Kutta methods."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from carom.batch import simulate_batch
+from carom.measures import observed_order
+from carom.methods import EventCapturing
+from carom.papers.acary2012.common import BALL, OSCILLATOR, T1, Example, grid
+from carom.papers.claims import Claim
+from carom.plots import canvas, convergence, styled
+from carom.tableaux import Tableau, explicit, lobatto_iiia, radau_iia
+
+STEPS = grid(6)
+FLOOR = 3e-13
+IMPLICIT = [[radau_iia(2), lobatto_iiia(2)], [radau_iia(3), lobatto_iiia(3)], [lobatto_iiia(4)]]
+HALF_EXPLICIT = [[explicit(p)] for p in range(1, 6)]
+
+
+def errors_of(example: Example, tableaux: list[Tableau]) -> dict[str, list[float]]:
+    """Largest errors of the position, for tableaux with equally many stages: lanes of one batch."""
+    lanes = [(tableau, h) for tableau in tableaux for h in STEPS]
+    methods = [EventCapturing(tableau) for tableau, _ in lanes]
+    runs = simulate_batch(*example.model, methods, t1=T1, h=[h for _, h in lanes])
+    found: dict[str, list[float]] = {tableau.name: [] for tableau in tableaux}
+    for (tableau, _), run in zip(lanes, runs):
+        found[tableau.name].append(example.position_error(run))
+    return found
+
+
+def _orders(groups: list[list[Tableau]]) -> tuple[list[Claim], Figure]:
+    figure, axes = canvas(1, 2, width=9.5, height=4.6)
+    claims = []
+    for example, place in zip((OSCILLATOR, BALL), axes[0]):
+        errors: dict[str, list[float]] = {}
+        for tableaux in groups:
+            errors |= errors_of(example, tableaux)
+            claims += [_claim(example, tableau, errors[tableau.name]) for tableau in tableaux]
+        convergence(STEPS, {name: np.maximum(e, 1e-16) for name, e in errors.items()}, axes=place)
+        place.set_title(example.name)
+    return claims, figure
+
+
+def _claim(example: Example, tableau: Tableau, errors: list[float]) -> Claim:
+    slope = observed_order(STEPS, errors, floor=FLOOR, least=2)
+    note = "parabolas are exact: order p + 1 or better" if example is BALL else ""
+    return Claim(f"order of {tableau.name}, {example.name}", tableau.order, slope, slope >= tableau.order - 0.2, note)
+
+
+def _figure(groups: list[list[Tableau]], title: str) -> Callable[[], tuple[list[Claim], Figure]]:
+    @styled
+    def item() -> tuple[list[Claim], Figure]:
+        return _orders(groups)
+
+    item.__doc__ = title
+    return item
+
+
+fig4 = _figure(IMPLICIT, "Order of event capturing with Radau IIA and Lobatto IIIA (Fig. 4).")
+fig5 = _figure(HALF_EXPLICIT, "Order of event capturing with half-explicit methods (Fig. 5).")

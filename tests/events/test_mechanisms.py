@@ -1,0 +1,182 @@
+"""Event capturing on accumulations, persistent contacts that open, constraints beside contacts, several contacts."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import carom
+from carom.measures import observed_order
+from carom.models import exact
+
+pytestmark = pytest.mark.xdist_group("mechanisms")
+
+RADAU = carom.EventCapturing(carom.radau_iia(2))
+
+
+@pytest.fixture(scope="module")
+def ball():
+    steps = 4.9137 / np.round(4.9137 / (0.194 * 0.5 ** np.arange(6)))
+    return steps, carom.simulate_batch(*carom.models.bouncing_ball(), RADAU, t1=4.9137, h=list(steps))
+
+
+def test_the_ball_is_followed_through_its_accumulation_with_order_p(ball):
+    steps, runs = ball
+    errors = [np.abs(run.q[:, 0] - exact.bouncing_ball(run.t)[0]).max() for run in runs]
+    assert observed_order(steps, errors, floor=3e-13) >= 3
+
+
+def test_the_ball_is_at_rest_after_its_accumulation(ball):
+    for run in ball[1]:
+        late = run.t > 3 + 1e-9 + run.h.max()
+        assert np.abs(run.v[late]).max() == 0.0
+        assert np.abs(run.q[late]).max() < 1e-2 * run.h.max() ** 3
+
+
+def test_the_number_of_events_grows_like_the_logarithm_of_the_step(ball):
+    steps, runs = ball
+    counts = np.array([len(run.events) for run in runs])
+    growth = np.diff(counts) / np.diff(np.log2(1 / steps))
+    assert growth.max() <= 6
+    assert growth.min() >= 2
+
+
+SPHERES = ((1.0, 0.3), (2.5, 0.1), (0.4, 0.8))
+PARTS = (0.08, 0.04, 0.02, 0.01)
+
+
+@pytest.fixture(scope="module")
+def spheres():
+    lanes = [(radius, angle, part) for radius, angle in SPHERES for part in PARTS]
+    systems, states = zip(*(carom.models.mass_on_sphere(radius, angle) for radius, angle, _ in lanes))
+    times = [2.2 * np.sqrt(radius) for radius, _, _ in lanes]
+    runs = carom.simulate_batch(systems, states, RADAU, t1=times, h=[p * np.sqrt(r) for r, _, p in lanes])
+    return dict(zip(lanes, runs))
+
+
+def leaving(run):
+    """Row at which the mass leaves."""
+    opens = run.events[run.events.kind == "opens"]
+    assert len(opens) == 1
+    return int(np.argmin(np.abs(run.t - opens.time[0])))
+
+
+@pytest.mark.parametrize(("radius", "angle"), SPHERES)
+def test_the_mass_leaves_the_sphere_where_the_cosine_is_two_thirds(spheres, radius, angle):
+    cosines = []
+    for part in PARTS:
+        run = spheres[radius, angle, part]
+        row = leaving(run)
+        cosines.append(abs(run.q[row, 1] / np.hypot(*run.q[row]) - 2 / 3 * np.cos(angle)))
+    assert cosines[-1] < 1e-5
+    assert observed_order(PARTS, cosines) >= 2.5
+
+
+def test_the_drift_on_the_sphere_falls_with_order_p(spheres):
+    drift = []
+    for part in PARTS:
+        run = spheres[1.0, 0.3, part]
+        held = run.q[: leaving(run) + 1]
+        drift.append(np.abs(np.hypot(*held.T) - 1.0).max())
+    assert observed_order(PARTS, drift) >= 2.8
+
+
+def test_projection_removes_the_drift():
+    system, state = carom.models.mass_on_sphere()
+    run = carom.simulate(system, state, carom.EventCapturing(carom.radau_iia(2), projection=True), t1=0.5, h=0.05)
+    assert np.abs(np.hypot(*run.q.T) - 1.0).max() < 1e-13
+
+
+def rod(q):
+    return q @ q - 1.0
+
+
+def wall(q):
+    return q[:1] + 0.2
+
+
+def test_a_pendulum_that_hits_a_stop_is_followed_with_order_p():
+    pendulum = carom.System(1.0, lambda q: 9.81 * q[1], constraints=rod, contacts=carom.Contacts(wall, restitution=0.5))
+    state = carom.State([np.sin(0.9), -np.cos(0.9)], [0.0, 0.0])
+    n = np.array([20, 40, 80, 160, 640])
+    runs = carom.simulate_batch(pendulum, state, RADAU, t1=1.9137, h=list(1.9137 / n))
+    errors = [np.abs(run.q[-1] - runs[-1].q[-1]).max() for run in runs[:-1]]
+    assert observed_order(1 / n[:-1], errors) >= 2.8
+    assert np.abs(runs[-1].account.extra["drift"]).max() < 1e-5
+
+
+def test_a_wall_that_moves_in_time_is_hit_at_the_right_instant():
+    system = carom.System(1.0, contacts=carom.Contacts(lambda t, q: q - 0.1 * t**2, restitution=1.0))
+    run = carom.simulate(system, carom.State([1.0], [-1.0]), RADAU, t1=2.0, h=0.05)
+    hit = (-1 + np.sqrt(1.4)) / 0.2
+    after = 1.0 + 2 * 0.2 * hit  # elastic: the velocity relative to the wall turns round
+    assert run.events.kind[0] == "bounces"
+    assert abs(run.events.time[0] - hit) < 1e-5
+    assert abs(run.v[-1, 0] - after) < 1e-5
+
+
+def test_a_bar_that_hits_a_wall_without_restitution_stays_until_the_wave_is_back():
+    run = carom.simulate(*carom.models.elastic_bar(), RADAU, t1=1.5, h=0.01)
+    kinds = list(run.events.kind)
+    assert kinds[:2] == ["closes", "opens"]
+    assert abs(run.events.time[0] - 0.5) < 1e-5
+
+
+def test_two_simultaneous_impacts_are_one_critical_step():
+    block = carom.System([1.0, 1.0], lambda q: q[0] + q[1], contacts=carom.Contacts(lambda q: q, restitution=0.5))
+    run = carom.simulate(block, carom.State([1.0, 1.0], [0.0, 0.0]), RADAU, t1=1.6, h=0.1)
+    assert list(run.events.contact) == [0, 1]
+    assert abs(run.v[-1, 0] - run.v[-1, 1]) < 1e-13
+
+
+def test_the_slider_crank_converges_and_two_tableaux_agree():
+    model = carom.models.slider_crank_clearance(friction=0.0, angles=(0.0, 0.0, 0.017))
+    n = np.array([50, 100, 200, 800])
+    methods = [carom.EventCapturing(f(2)) for f in (carom.radau_iia, carom.gauss) for _ in n]
+    runs = carom.simulate_batch(*model, methods, t1=0.02, h=[0.02 / k for k in (*n, *n)])
+    radau, gauss = runs[:4], runs[4:]
+    assert np.abs(radau[-1].q[-1] - gauss[-1].q[-1]).max() < 1e-8
+    errors = [np.abs(run.q[-1] - gauss[-1].q[-1]).max() for run in radau[:3]]
+    assert observed_order(1 / n[:3], errors) >= 2.8
+
+
+def test_redundant_contacts_warn_and_share_the_load():
+    table = carom.System(1.0, lambda q: 9.81 * q[0], contacts=carom.Contacts(lambda q: jnp.stack([q[0], q[0]])))
+    with pytest.warns(UserWarning, match="redundant at t = .*least squares"):
+        run = carom.simulate(table, carom.State([0.0], [0.0]), RADAU, t1=0.5, h=0.1)
+    assert np.abs(run.force[-1] - 9.81 / 2).max() < 1e-6
+    assert np.abs(run.q).max() < 1e-12
+
+
+def test_a_gap_that_jumps_is_an_error_that_names_time_and_contact_and_keeps_the_rest():
+    system = carom.System(
+        1.0, contacts=carom.Contacts(lambda q: jnp.stack([q[0] + 9.0, jnp.where(q[0] > 0.55, q[0], q[0] - 1)]))
+    )
+    with pytest.raises(
+        carom.SimulationError, match=r"could not be located in the step from t = 0\.4.*Contact 1"
+    ) as error:
+        carom.simulate(system, carom.State([1.0], [-1.0]), RADAU, t1=1.0, h=0.1)
+    assert error.value.solution.t[-1] == pytest.approx(0.4)
+
+
+def test_a_singular_mass_is_refused():
+    system = carom.System([[1.0, 1.0], [1.0, 1.0]], contacts=carom.Contacts(lambda q: q[:1]))
+    with pytest.raises(ValueError, match="mass is not symmetric positive definite"):
+        carom.simulate(system, carom.State([1.0, 1.0], [0.0, 0.0]), RADAU, t1=1.0, h=0.1)
+
+
+def test_friction_is_refused_by_name():
+    with pytest.raises(ValueError, match="EventCapturing does not handle 'friction'"):
+        carom.simulate(*carom.models.slider_crank_clearance(), RADAU, t1=0.01, h=0.001)
+
+
+@pytest.mark.parametrize("C", [0.0, -1.0, np.inf])
+def test_a_constant_that_is_not_positive_is_refused(C):
+    with pytest.raises(ValueError, match="C must be positive"):
+        carom.EventCapturing(carom.gauss(2), C=C)
+
+
+def test_an_unusable_tableau_is_refused():
+    with pytest.raises(TypeError, match="tableau must be a carom.Tableau"):
+        carom.EventCapturing("radau")
+    with pytest.raises(ValueError, match="unusable alone"):
+        carom.EventCapturing(carom.lobatto_iiib(2))
