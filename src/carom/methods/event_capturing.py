@@ -206,7 +206,8 @@ class EventCapturing(AbstractMethod):
         mode = modes(now.active & closed)
         info = report(impact, now.mode, mode, window)
         bounced = now.located & ~closed & (impact.result.P[:n] > 0)
-        event = jnp.where(bounced, Event.BOUNCES, info.event).astype(jnp.int32)
+        seen = jnp.zeros(n, jnp.int32) if info.event is None else info.event
+        event = jnp.where(bounced, Event.BOUNCES, seen).astype(jnp.int32)
         extra = {"redundant": redundancy(impact.problem.G, rows)}
         info = eqx.tree_at(lambda i: (i.event, i.extra), info, (event, extra))
         new = CaptureMemory(closed, jnp.zeros(n, bool), mode, True, now.nominal, window < h)
