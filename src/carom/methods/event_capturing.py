@@ -155,7 +155,8 @@ class EventCapturing(AbstractMethod):
         if active.size:
             active = jax.lax.cond(memory.unsettled, lambda: self.settle(system, state, active), lambda: active)
         start = motion(system, state.t, state.q, state.v, all_rows(system, state, active))
-        falls = ~active & (start.gap < 0) & (start.gamma[: active.size] < 0)
+        rate = start.gamma[: active.size]
+        falls = ~active & (rate < 0) & (start.gap <= -rate * (1 - self.theta) * window)  # no room for a piece before
         now = Phase(active, memory.located | falls, memory.mode, nominal, window, floor)
         if not active.size:
             return self.smooth_step(system, state, now, start, h)
