@@ -86,6 +86,17 @@ def test_projection_removes_the_drift():
     assert np.abs(np.hypot(*run.q.T) - 1.0).max() < 1e-13
 
 
+def test_the_velocity_form_holds_the_relative_velocity_at_the_nodes():
+    system, state = carom.models.mass_on_sphere()
+    run = carom.simulate(system, state, carom.EventCapturing(carom.radau_iia(2), form="velocity"), t1=0.5, h=0.05)
+    assert np.abs(np.sum(run.q * run.v, axis=1)).max() < 1e-12
+
+
+def test_the_velocity_form_needs_an_invertible_tableau():
+    with pytest.raises(ValueError, match="unusable in the velocity form"):
+        carom.EventCapturing(carom.lobatto_iiia(3), form="velocity")
+
+
 def rod(q):
     return q @ q - 1.0
 

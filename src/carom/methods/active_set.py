@@ -128,20 +128,58 @@ class Coefficients(eqx.Module):
         self.explicit = tableau.is_explicit
 
 
-def smooth_piece(system: System, tableau: Coefficients, state: State, start: Motion, rows: Array, h: Array) -> Piece:
-    """One step (64) of size h with a constant active set; `start` is the motion at its beginning."""
+def smooth_piece(
+    system: System, tableau: Coefficients, state: State, start: Motion, rows: Array, h: Array, form: str
+) -> Piece:
+    """One step (64) of size h with a constant active set; `start` is the motion at its beginning.
+
+    `form` is "acceleration" (index 1), or "velocity" (index 2): W v + zeta = 0 in every stage.
+    """
+    y, rates = (state.q, state.v), (system.rate(state.t, state.q, state.v), start.acceleration)
+    t = state.t + tableau.c * h
 
     def field(t: Array, q: Array, v: Array) -> tuple[Array, Array]:
         return system.rate(t, q, v), motion(system, t, q, v, rows).acceleration
 
-    rates = (system.rate(state.t, state.q, state.v), start.acceleration)
-    solve = _explicit_piece if tableau.explicit else _implicit_piece
-    F, status, residual, iterations, evaluations = solve(field, tableau, state, rates, h)
-    q, v = (y + h * (tableau.b @ f) for y, f in zip((state.q, state.v), F))
-    return Piece(q, v, jnp.asarray(status, jnp.int32), residual, iterations, evaluations)
+    def pressed(t: Array, q: Array, v: Array, lam: Array) -> tuple[tuple[Array, Array], Array]:
+        at = motion(system, t, q, v, rows)
+        rates = (system.rate(t, q, v), at.free + at.M_inv_W @ lam)
+        return rates, jnp.where(rows, at.gamma / h, lam)
+
+    def residual(Z: tuple) -> tuple[tuple, tuple[Array, Array]]:
+        places = (y[0] + Z[0], y[1] + Z[1])
+        F, held = jax.vmap(pressed)(t, *places, Z[2]) if form == "velocity" else (jax.vmap(field)(t, *places), ())
+        defect = tuple(x - h * (tableau.A @ f) for x, f in zip(Z, F))
+        return (*defect, held) if form == "velocity" else defect, F
+
+    if tableau.explicit:
+        F, found = _explicit_stages(field, tableau, state, rates, h), Found.at_once(tableau.b.size)
+    else:
+        guess = tuple(h * jnp.outer(tableau.c, f) for f in rates)
+        size = tuple(jnp.max(jnp.abs(x)) + h * jnp.max(jnp.abs(f)) + 1e-290 for x, f in zip(y, rates))
+        if form == "velocity":
+            guess = (*guess, jnp.tile(start.lam, (tableau.b.size, 1)))
+            size = (*size, jnp.max(jnp.abs(start.lam), initial=0.0) + jnp.max(jnp.abs(start.free)) + 1e-290)
+        F, found = _newton(residual, guess, size, tableau.b.size)
+    q, v = (x + h * (tableau.b @ f) for x, f in zip(y, F))
+    return Piece(q, v, found.status, found.update, found.iterations, found.evaluations)
 
 
-def _explicit_piece(field, tableau: Coefficients, state: State, rates: tuple[Array, Array], h: Array):
+class Found(eqx.Module):
+    """How the stage equations were solved."""
+
+    status: Array
+    update: Array
+    iterations: Array
+    evaluations: Array
+
+    @classmethod
+    def at_once(cls, stages: int) -> Found:
+        """Explicitly."""
+        return cls(jnp.int32(Status.OK), jnp.zeros(()), jnp.int32(0), jnp.int32(stages))
+
+
+def _explicit_stages(field, tableau: Coefficients, state: State, rates: tuple[Array, Array], h: Array):
     s = tableau.b.size
 
     def stage(i: Array, F: tuple[Array, Array]) -> tuple[Array, Array]:
@@ -149,26 +187,22 @@ def _explicit_piece(field, tableau: Coefficients, state: State, rates: tuple[Arr
         new = field(state.t + tableau.c[i] * h, q, v)
         return F[0].at[i].set(new[0]), F[1].at[i].set(new[1])
 
-    first = tuple(jnp.zeros((s, f.size)).at[0].set(f) for f in rates)
-    zero = jnp.zeros((), jnp.int32)
-    return jax.lax.fori_loop(1, s, stage, first), Status.OK, jnp.zeros(()), zero, zero + s
+    first = (jnp.zeros((s, rates[0].size)).at[0].set(rates[0]), jnp.zeros((s, rates[1].size)).at[0].set(rates[1]))
+    return jax.lax.fori_loop(1, s, stage, first)
 
 
-def _implicit_piece(field, tableau: Coefficients, state: State, rates: tuple[Array, Array], h: Array):
-    """Newton's method on the stage increments `Z = h A F(y + Z)`; the rates F are those of the last iterate."""
-    y = (state.q, state.v)
-    guess, unravel = ravel_pytree(tuple(h * jnp.outer(tableau.c, f) for f in rates))
-    size = tuple(jnp.max(jnp.abs(x)) + h * jnp.max(jnp.abs(f)) + 1e-290 for x, f in zip(y, rates))
-    scale = ravel_pytree(tuple(jnp.broadcast_to(x, z.shape) for x, z in zip(size, unravel(guess))))[0]
+def _newton(residual, guess: tuple, size: tuple, stages: int) -> tuple[tuple[Array, Array], Found]:
+    """Newton's method on the stage unknowns, one row per stage; returns the rates F of the last iterate."""
+    first, unravel = ravel_pytree(guess)
+    scale = ravel_pytree(tuple(jnp.broadcast_to(x, z.shape) for x, z in zip(size, guess)))[0]
 
-    def residual(z: Array) -> tuple[Array, tuple[Array, Array]]:
-        Z = unravel(z)
-        F = jax.vmap(field)(state.t + tableau.c * h, y[0] + Z[0], y[1] + Z[1])
-        return ravel_pytree(tuple(x - h * (tableau.A @ f) for x, f in zip(Z, F)))[0], F
+    def flat(z: Array) -> tuple[Array, tuple[Array, Array]]:
+        r, F = residual(unravel(z))
+        return ravel_pytree(r)[0], F
 
     def iterate(loop):
         z, _, last, _, k = loop
-        r, along, F = jax.linearize(residual, z, has_aux=True)
+        r, along, F = jax.linearize(flat, z, has_aux=True)
         J = jax.vmap(along, out_axes=1)(jnp.asarray(np.eye(z.size)))
         d = jnp.linalg.solve(J, r)
         update = jnp.max(jnp.abs(d) / scale)
@@ -179,12 +213,11 @@ def _implicit_piece(field, tableau: Coefficients, state: State, rates: tuple[Arr
         _, _, update, settled, k = loop
         return ~settled & (k < _ITERATIONS) & ((k == 0) | jnp.isfinite(update))
 
-    nothing = tuple(jnp.zeros((tableau.b.size, f.size)) for f in rates)
-    zero = jnp.zeros((), jnp.int32)
-    start = (guess, nothing, jnp.asarray(jnp.inf), jnp.asarray(False), zero)
+    nothing = (jnp.zeros_like(guess[0]), jnp.zeros_like(guess[1]))
+    start = (first, nothing, jnp.asarray(jnp.inf), jnp.asarray(False), jnp.zeros((), jnp.int32))
     _, F, update, _, k = jax.lax.while_loop(running, iterate, start)
-    status = jnp.where(update <= _ROUNDING, Status.OK, Status.NEWTON_DIVERGED)
-    return F, status, update, k, tableau.b.size * k
+    status = jnp.where(update <= _ROUNDING, Status.OK, Status.NEWTON_DIVERGED).astype(jnp.int32)
+    return F, Found(status, update, k, stages * k)
 
 
 def onto_active(system: System, t: Array, q: Array, v: Array, rows: Array, positions: bool) -> tuple[Array, Array]:

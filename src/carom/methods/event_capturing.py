@@ -81,6 +81,7 @@ class EventCapturing(AbstractMethod):
         C: events are located to C h^{p+1}, or to rounding.
         theta: of Moreau's scheme in the critical step.
         projection: move q and v back onto closed contacts and bilateral constraints after every piece, against drift.
+        form: what closed contacts hold, their "acceleration" (index 1) or, for comparison, their "velocity" (index 2).
         solver: of the contact problems.
 
     Example:
@@ -92,6 +93,7 @@ class EventCapturing(AbstractMethod):
     C: Array
     theta: Array
     projection: bool = eqx.field(static=True)
+    form: str = eqx.field(static=True)
     solver: Any
 
     handles = SMOOTH | {"contacts", "constraints"}
@@ -103,6 +105,7 @@ class EventCapturing(AbstractMethod):
         C: ArrayLike = 1.0,
         theta: ArrayLike = 0.5,
         projection: bool = False,
+        form: str = "acceleration",
         solver: Any = SemismoothNewton(),  # noqa: B008
     ):
         if not isinstance(tableau, Tableau):
@@ -112,12 +115,18 @@ class EventCapturing(AbstractMethod):
         if not tableau.row_sums_are_c:
             msg = f"EventCapturing: {tableau.name} is unusable alone: the rows of its A need not sum to c"
             raise ValueError(msg)
+        if form not in ("acceleration", "velocity"):
+            msg = f"EventCapturing: form must be 'acceleration' or 'velocity', got '{form}'"
+            raise ValueError(msg)
+        if form == "velocity" and (tableau.is_explicit or not tableau.is_invertible):
+            msg = f"EventCapturing: {tableau.name} is unusable in the velocity form, which needs an invertible A"
+            raise ValueError(msg)
         self.C = numbers(C, "EventCapturing: C", positive=True)
         self.theta = numbers(theta, "EventCapturing: theta", nonnegative=True)
         if float(self.theta) > 1:
             msg = f"EventCapturing: theta must lie in [0, 1], got {theta}"
             raise ValueError(msg)
-        self.tableau, self.projection, self.solver = Coefficients(tableau), projection, solver
+        self.tableau, self.projection, self.form, self.solver = Coefficients(tableau), projection, form, solver
 
     @property
     def order(self) -> int:
@@ -147,7 +156,8 @@ class EventCapturing(AbstractMethod):
         if active.size:
             active = jax.lax.cond(memory.unsettled, lambda: self.settle(system, state, active), lambda: active)
         start = motion(system, state.t, state.q, state.v, all_rows(system, state, active))
-        falls = ~active & (start.gap < 0) & (start.gamma[: active.size] < 0)
+        rate = start.gamma[: active.size]
+        falls = ~active & (rate < 0) & (start.gap <= -rate * (1 - self.theta) * window)  # no room for a piece before
         now = Phase(active, memory.located | falls, memory.mode, nominal, window, floor)
         if not active.size:
             return self.smooth_step(system, state, now, start, h)
@@ -163,7 +173,7 @@ class EventCapturing(AbstractMethod):
         rows = all_rows(system, state, active)
 
         def attempt(tau: Array) -> Trial:
-            piece = smooth_piece(system, self.tableau, state, start, rows, tau)
+            piece = smooth_piece(system, self.tableau, state, start, rows, tau, self.form)
             return Trial(tau, piece, motion(system, state.t + tau, piece.q, piece.v, rows), active)
 
         aim = Aim(window, (1 - self.theta) * window, now.floor)  # so that (16b) puts the bounce at its place
@@ -206,8 +216,7 @@ class EventCapturing(AbstractMethod):
         mode = modes(now.active & closed)
         info = report(impact, now.mode, mode, window)
         bounced = now.located & ~closed & (impact.result.P[:n] > 0)
-        seen = jnp.zeros(n, jnp.int32) if info.event is None else info.event
-        event = jnp.where(bounced, Event.BOUNCES, seen).astype(jnp.int32)
+        event = jnp.where(bounced, Event.BOUNCES, events(laws_of(system, state), now.mode, mode)).astype(jnp.int32)
         extra = {"redundant": redundancy(impact.problem.G, rows)}
         info = eqx.tree_at(lambda i: (i.event, i.extra), info, (event, extra))
         new = CaptureMemory(closed, jnp.zeros(n, bool), mode, True, now.nominal, window < h)
