@@ -237,7 +237,7 @@ class Solution:
         q_slope, v_slope = _slopes(self.system, self.t[left], self.q[left], self.v[left])
         q_end, v_end = _slopes(self.system, self.t[right], self.q[right], v_left_limit[right])
         a, b, x = self.t[left][:, None], self.t[right][:, None], times[:, None]
-        if {"contacts", "friction", "constraints"} & self.system.features:  # v' has unknown contact forces: the secant
+        if {"contacts", "friction"} & self.system.features:  # v' has unknown contact forces: the secant
             v_slope = v_end = (v_left_limit[right] - self.v[left]) / np.maximum(b - a, 1e-290)
         q = hermite(a, b, self.q[left], self.q[right], np.asarray(q_slope), np.asarray(q_end), x)
         v = hermite(a, b, self.v[left], v_left_limit[right], np.asarray(v_slope), np.asarray(v_end), x)

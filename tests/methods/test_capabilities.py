@@ -27,6 +27,7 @@ def instance(kind: type[AbstractMethod]) -> AbstractMethod:
         "ExplicitRK": lambda: carom.ExplicitRK(carom.explicit(2)),
         "AsynchronousPseudoEnergy": lambda: carom.AsynchronousPseudoEnergy([0], 2),
         "Composed": lambda: carom.Composed(carom.PseudoEnergy()),
+        "Spark": lambda: carom.Spark(2),
         "EventCapturing": lambda: carom.EventCapturing(carom.gauss(2)),
     }
     return special.get(kind.__name__, kind)()
