@@ -144,7 +144,9 @@ class EventCapturing(AbstractMethod):
         speed = jnp.max(jnp.abs(at.W), initial=0.0) * jnp.max(jnp.abs(state.v)) + _TOUCHING
         size = jnp.max(jnp.abs(state.q)) + _TOUCHING
         touching = (at.gap <= _TOUCHING * size) & (jnp.abs(at.gamma[:n]) <= _TOUCHING * speed)
-        return CaptureMemory(touching, jnp.zeros(n, bool), unknown_modes(laws_of(system, state)), True, 0.0, False)
+        return CaptureMemory(
+            touching, jnp.zeros(n, bool), unknown_modes(laws_of(system, state)), True, jnp.zeros(()), False
+        )
 
     def step(self, system: System, state: State, memory: CaptureMemory, h: Array) -> Step:
         """One smooth piece, or one critical step."""
