@@ -22,6 +22,7 @@ import xarray
 from carom import methods
 from carom import stepping as steppings
 from carom.loop import Problem, first_carry
+from carom.methods.active_set import Coefficients
 from carom.methods.base import AbstractMethod
 from carom.models.registry import build
 from carom.run import Run, finish, stop_function, stride
@@ -288,6 +289,8 @@ def describe(value: Any) -> Any:
     """A record as plain data: class name and fields."""
     if isinstance(value, Tableau):
         return {"tableau": value.name}
+    if isinstance(value, Coefficients):
+        return {"tableau": value.source.name}
     if isinstance(value, eqx.Module):
         return {"class": type(value).__name__, "fields": {name: describe(x) for name, x in vars(value).items()}}
     if isinstance(value, (tuple, list)):

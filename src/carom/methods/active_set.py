@@ -19,7 +19,7 @@ from jaxtyping import Array
 from carom.methods.contact_rows import contact_rows, relative_velocities
 from carom.solvers.small import inverse_small, solve_small
 from carom.state import State, Status
-from carom.systems.system import System
+from carom.systems.system import Origin, System
 from carom.tableaux import Tableau
 
 _DAMPING = 1e-7  # of the multipliers' matrix, refined away: leaves least-squares multipliers for redundant rows
@@ -121,8 +121,10 @@ class Coefficients(eqx.Module):
     c: Array
     power: Array
     explicit: bool = eqx.field(static=True)
+    source: Origin = eqx.field(static=True)
 
     def __init__(self, tableau: Tableau):
+        self.source = Origin(tableau.name)
         self.A, self.b, self.c = (jnp.asarray(x) for x in (tableau.A, tableau.b, tableau.c))
         self.power = jnp.asarray(tableau.order + 1.0)
         self.explicit = tableau.is_explicit

@@ -27,9 +27,9 @@ CONSERVATIVE = "conservative"
 
 
 class Origin:
-    """The model and arguments (as JSON) a system was built from. All are equal, so that none makes JAX recompile."""
+    """Name and arguments (as JSON) of what a record was built from; all are equal, so that none makes JAX recompile."""
 
-    def __init__(self, name: str, arguments: str):
+    def __init__(self, name: str, arguments: str = ""):
         self.name, self.arguments = name, arguments
 
     def __eq__(self, other: object) -> bool:
