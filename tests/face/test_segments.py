@@ -36,13 +36,14 @@ def killed(path, arguments, delay):
     return process.wait() == -signal.SIGKILL
 
 
-def test_a_run_killed_at_ten_random_moments_resumes_bit_for_bit(tmp_path, capsys):
+@pytest.mark.parametrize("moments", [3, pytest.param(10, marks=pytest.mark.slow)])
+def test_a_run_killed_at_random_moments_resumes_bit_for_bit(moments, tmp_path, capsys):
     path = tmp_path / "newtons_cradle.nc"
     chain, state = carom.models.newtons_cradle(5)
     whole = carom.simulate(chain, state, carom.TailoredTheta(), t1=END, h=0.5, save_every=40)
     chance = random.Random(8)
     arguments, reached = [*RUN, "--out", str(tmp_path)], []
-    for _ in range(10):
+    for _ in range(moments):
         assert killed(path, arguments, chance.uniform(0.0, 0.06))
         partial = carom.load(path)
         reached.append(partial.t[-1])
