@@ -171,7 +171,7 @@ def test_a_gap_that_jumps_is_an_error_that_names_time_and_contact_and_keeps_the_
 
 def test_a_singular_mass_is_refused():
     system = carom.System([[1.0, 1.0], [1.0, 1.0]], contacts=carom.Contacts(lambda q: q[:1]))
-    with pytest.raises(ValueError, match="mass is not symmetric positive definite"):
+    with pytest.raises(ValueError, match="mass is singular"):
         carom.simulate(system, carom.State([1.0, 1.0], [0.0, 0.0]), RADAU, t1=1.0, h=0.1)
 
 

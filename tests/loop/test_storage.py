@@ -99,19 +99,18 @@ def test_ctrl_c_during_a_slow_step_returns_at_once_with_what_was_computed():
 
 
 WIDE = """
-    import resource
     import carom
 
     chain, state = carom.models.dimer_chain(1_000_000, 0.59, 0.06)
     sol = carom.simulate(chain, state, carom.TailoredTheta(), t1=0.6, h=0.1, save_every=3)
     assert sol.q.shape == (3, 1_000_000)
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6)
+    print(next(line for line in open("/proc/self/status") if line.startswith("VmHWM")).split()[1])
 """
 
 
 def test_a_chain_of_a_million_beads_runs_in_less_than_two_gigabytes():
     out = subprocess.run([sys.executable, "-c", textwrap.dedent(WIDE)], check=True, capture_output=True, text=True)
-    assert float(out.stdout.split()[-1]) < 2.0
+    assert float(out.stdout.split()[-1]) < 2e6, "peak in kB; the ru_maxrss of a child would count its parent too"
 
 
 def test_a_callback_sees_the_run_between_chunks():

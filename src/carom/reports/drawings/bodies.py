@@ -34,6 +34,31 @@ def impact_oscillator(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     return Drawing([*walls, ground(low, high, -size), spring, body])
 
 
+@drawing("oscillator_with_stop")
+def oscillator_with_stop(q: np.ndarray, a: dict[str, Any]) -> Drawing:
+    """The same with the block on the other side of the stop."""
+    return impact_oscillator(q, a | {"side": 1.0})
+
+
+@drawing("mass_on_sphere")
+def mass_on_sphere(q: np.ndarray, a: dict[str, Any]) -> Drawing:
+    """A point on a sphere, seen from the side; the grey line is the path."""
+    radius = float(a.get("radius", 1.0))
+    turn = np.linspace(0, 2 * np.pi, 61)
+    sphere = Line(radius * stack(np.cos(turn), np.sin(turn)), "ink")
+    return Drawing([sphere, Line(q, "grey", 1.0), Circles(q[:, None], 0.05 * radius)])
+
+
+@drawing("elastic_bar")
+def elastic_bar(q: np.ndarray, a: dict[str, Any]) -> Drawing:
+    """The nodes of a bar beside the wall it hits."""
+    length = float(a.get("length", 1.0))
+    x = q + np.linspace(0.0, length, q.shape[1])
+    nodes = stack(x, np.zeros_like(x))
+    size = 0.05 * length
+    return Drawing([wall(-5 * size, 5 * size, 0.0, right=False), Line(nodes, "blue", 4.0), Circles(nodes, size)])
+
+
 @drawing("sliding_mass")
 def sliding_mass(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     """A mass on a table seen from above, with its whole path."""
