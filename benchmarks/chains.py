@@ -140,7 +140,7 @@ def numba_theta(x, v, mass, stiffness, theta, h, steps, tol):  # noqa: PLR0913
         for i in range(n):
             guess[i] = x[i] + h * v[i] + h * h * theta * f[i] / mass[i]
             scale = max(scale, abs(x[i]) + h * abs(v[i]))
-        last = np.inf
+        last = 0.0
         for _ in range(50):
             iterations += 1
             for i in range(n):
@@ -172,7 +172,7 @@ def numba_theta(x, v, mass, stiffness, theta, h, steps, tol):  # noqa: PLR0913
             for i in range(n):
                 guess[i] -= right[i]
                 largest = max(largest, abs(right[i]))
-            ratio = largest / last
+            ratio = largest / last if last > 0 else 1.0
             if largest <= tol * scale or (ratio < 1 and ratio / (1 - ratio) * largest <= tol * scale):
                 break
             last = largest
