@@ -8,27 +8,17 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 
 import numpy as np
 from numba import njit
 from scipy.integrate import solve_ivp
+from timing import best_of
 
 import carom
 
 WANTED = 3.3e-3
 T1 = 30.0
-
-
-def best_of(run: Callable[[], object], repeats: int = 7) -> float:
-    """Shortest of several timings, in seconds."""
-    times = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - started)
-    return min(times)
 
 
 def regularised_chain(masses: np.ndarray, gamma: float) -> Callable[[float, np.ndarray], np.ndarray]:

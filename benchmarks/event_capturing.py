@@ -5,11 +5,9 @@ Ratios are of times measured in one run; compile times are reported apart.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-
 import numpy as np
 from scipy.integrate import solve_ivp
+from timing import best_of
 
 import carom
 from carom.models import exact
@@ -20,16 +18,6 @@ PROBLEMS = {
     "preloaded oscillator": {"damping": 0.2, "stiffness": 9.0, "preload": 0.3, "restitution": 0.6, "position": 0.5},
 }
 DEFAULTS = {"damping": 0.4, "stiffness": 4.0, "preload": 0.0, "restitution": 0.5, "position": 1.0}
-
-
-def best_of(run: Callable[[], object], repeats: int = 7) -> float:
-    """Shortest of several timings, in seconds."""
-    times = []
-    for _ in range(repeats):
-        started = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - started)
-    return min(times)
 
 
 def event_capturing(model, data: dict[str, float]) -> tuple[str, float, float, float]:

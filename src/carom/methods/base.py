@@ -6,7 +6,6 @@ import abc
 from typing import Any, ClassVar
 
 import equinox as eqx
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -82,11 +81,6 @@ class AbstractMethod(eqx.Module):
     def alike(methods: list[Any]) -> list[Any]:
         """The tuned methods of the lanes of a batch with one choice for all."""
         return methods
-
-
-def zero_like(state: State) -> Array:
-    """A zero of the state's type."""
-    return jnp.zeros((), state.q.dtype)
 
 
 def hermite(t0: Any, t1: Any, y0: Any, y1: Any, d0: Any, d1: Any, t: Any) -> Any:
