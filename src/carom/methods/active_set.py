@@ -20,7 +20,7 @@ from carom.methods.contact_rows import contact_rows, relative_velocities
 from carom.solvers.small import inverse_small, solve_small
 from carom.state import State, Status
 from carom.systems.system import Origin, System
-from carom.tableaux import Tableau
+from carom.tableaux import Tableau, embedded
 
 _DAMPING = 1e-7  # of the multipliers' matrix, refined away: leaves least-squares multipliers for redundant rows
 _REFINEMENTS = 4
@@ -50,10 +50,11 @@ class Motion(eqx.Module):
 
 
 class Piece(eqx.Module):
-    """One Runge-Kutta step on the active set."""
+    """One Runge-Kutta step on the active set; `error` is the estimate but for the rate at the end."""
 
     q: Array
     v: Array
+    error: tuple[Array, Array]
     status: Array
     residual: Array
     iterations: Array
@@ -120,6 +121,8 @@ class Coefficients(eqx.Module):
     b: Array
     c: Array
     power: Array
+    error: Array
+    error_power: Array
     explicit: bool = eqx.field(static=True)
     source: Origin = eqx.field(static=True)
 
@@ -127,6 +130,9 @@ class Coefficients(eqx.Module):
         self.source = Origin(tableau.name)
         self.A, self.b, self.c = (jnp.asarray(x) for x in (tableau.A, tableau.b, tableau.c))
         self.power = jnp.asarray(tableau.order + 1.0)
+        companion = embedded(tableau)
+        self.error = jnp.full(tableau.stages + 2, jnp.nan) if companion is None else jnp.asarray(companion.weights)
+        self.error_power = jnp.asarray(jnp.nan if companion is None else float(companion.power))
         self.explicit = tableau.is_explicit
 
 
@@ -164,7 +170,8 @@ def smooth_piece(
             size = (*size, jnp.max(jnp.abs(start.lam), initial=0.0) + jnp.max(jnp.abs(start.free)) + 1e-290)
         F, found = _newton(residual, guess, size, tableau.b.size)
     q, v = (x + h * (tableau.b @ f) for x, f in zip(y, F))
-    return Piece(q, v, found.status, found.update, found.iterations, found.evaluations)
+    error = tuple(h * (tableau.error[0] * f0 + tableau.error[1:-1] @ f) for f0, f in zip(rates, F))
+    return Piece(q, v, error, found.status, found.update, found.iterations, found.evaluations)
 
 
 class Found(eqx.Module):

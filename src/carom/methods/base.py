@@ -22,7 +22,7 @@ class AbstractMethod(eqx.Module):
 
     `handles` names the features of a system (`System.features`) that the method takes into account; `simulate` refuses
     any other. `order` is the order of convergence on smooth problems, `gives` names what its steps report beyond the
-    state ("modes", "error estimate").
+    state ("modes", "error estimate", "local error").
     """
 
     handles: ClassVar[frozenset[str]] = frozenset()
@@ -45,6 +45,17 @@ class AbstractMethod(eqx.Module):
     @abc.abstractmethod
     def step(self, system: System, state: State, memory: PyTree, h: Array) -> Step:
         """One step of size h; `Step.state.t` says where it got to."""
+
+    @property
+    def error_orders(self) -> tuple[Any, Any]:
+        """(k, p): `Info.local_error` falls like h^k, the error of a run like h^p; for methods that give it."""
+        msg = f"{type(self).__name__} gives no local error"
+        raise NotImplementedError(msg)
+
+    def with_tolerances(self, rtol: Array, atol: Array) -> AbstractMethod:
+        """The same method, told by the stepping how accurate its steps must be; most have nothing to adapt."""
+        del rtol, atol
+        return self
 
     def with_smallest_step(self, h_min: Array) -> AbstractMethod:
         """The same method, told by the stepping which step it must not go below; most have no inner steps."""

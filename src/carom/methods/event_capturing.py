@@ -83,6 +83,7 @@ class EventCapturing(AbstractMethod):
         projection: move q and v back onto closed contacts and bilateral constraints after every piece, against drift.
         form: what closed contacts hold, their "acceleration" (index 1) or, for comparison, their "velocity" (index 2).
         solver: of the contact problems.
+        tolerance: (rtol, atol) to which events are located instead of C h^{p+1}; `carom.Adaptive` gives its own.
 
     Example:
         >>> method = carom.EventCapturing(carom.radau_iia(2))
@@ -95,9 +96,10 @@ class EventCapturing(AbstractMethod):
     projection: bool = eqx.field(static=True)
     form: str = eqx.field(static=True)
     solver: Any
+    tolerance: Array | None
 
     handles = SMOOTH | {"contacts", "constraints"}
-    gives = frozenset({"modes"})
+    gives = frozenset({"modes", "local error"})
 
     def __init__(
         self,
@@ -107,6 +109,7 @@ class EventCapturing(AbstractMethod):
         projection: bool = False,
         form: str = "acceleration",
         solver: Any = SemismoothNewton(),  # noqa: B008
+        tolerance: ArrayLike | None = None,
     ):
         if not isinstance(tableau, Tableau):
             kind = type(tableau).__name__
@@ -126,12 +129,23 @@ class EventCapturing(AbstractMethod):
         if float(self.theta) > 1:
             msg = f"EventCapturing: theta must lie in [0, 1], got {theta}"
             raise ValueError(msg)
+        self.tolerance = None if tolerance is None else numbers(tolerance, "EventCapturing: tolerance", positive=True)
         self.tableau, self.projection, self.form, self.solver = Coefficients(tableau), projection, form, solver
 
     @property
     def order(self) -> int:
         """Order of the tableau, through events."""
         return round(float(self.tableau.power)) - 1
+
+    @property
+    def error_orders(self) -> tuple[Array, Array]:
+        """Of the embedded companion and of the tableau."""
+        return self.tableau.error_power, self.tableau.power - 1.0
+
+    def with_tolerances(self, rtol: Array, atol: Array) -> EventCapturing:
+        """Events located to these tolerances."""
+        given = jnp.stack([rtol, jnp.min(atol)])
+        return eqx.tree_at(lambda m: m.tolerance, self, given, is_leaf=lambda x: x is None)
 
     def objection(self, system: System) -> str | None:
         """Regularised variables have no relative velocities."""
@@ -153,11 +167,11 @@ class EventCapturing(AbstractMethod):
         nominal = jnp.where(memory.short, memory.h, h)
         floor = _ROUNDING * jnp.maximum(jnp.abs(state.t), nominal)
         longest = jnp.maximum(_LONGEST * nominal, floor)
-        window = jnp.clip(self.C * nominal**self.tableau.power, floor, longest)
         active = memory.closed
         if active.size:
             active = jax.lax.cond(memory.unsettled, lambda: self.settle(system, state, active), lambda: active)
         start = motion(system, state.t, state.q, state.v, all_rows(system, state, active))
+        window = jnp.clip(self.critical_length(system, state, start, nominal), floor, longest)
         rate = start.gamma[: active.size]
         falls = ~active & (rate < 0) & (start.gap <= -rate * (1 - self.theta) * window)  # no room for a piece before
         now = Phase(active, memory.located | falls, memory.mode, nominal, window, floor)
@@ -168,6 +182,15 @@ class EventCapturing(AbstractMethod):
             lambda: self.critical_step(system, state, now, h),
             lambda: self.smooth_step(system, state, now, start, h),
         )
+
+    def critical_length(self, system: System, state: State, start: Motion, h: Array) -> Array:
+        """C h^{p+1}, or the time in which neither coordinates nor velocities change by more than the tolerance."""
+        if self.tolerance is None:
+            return self.C * h**self.tableau.power
+        rtol, atol = self.tolerance
+        pairs = ((state.q, system.rate(state.t, state.q, state.v)), (state.v, start.acceleration))
+        times = [(atol + rtol * jnp.max(jnp.abs(y))) / (jnp.max(jnp.abs(f)) + 1e-290) for y, f in pairs]
+        return jnp.minimum(*times)
 
     def smooth_step(self, system: System, state: State, now: Phase, start: Motion, h: Array) -> Step:
         """The smooth piece up to the first event, or over the whole of h."""
@@ -188,12 +211,15 @@ class EventCapturing(AbstractMethod):
         located = jnp.any(search.suspects) & falls
         released = trial.releases & ~jnp.any(located)
         mode = modes(active)
+        ends = (system.rate(state.t + tau, trial.piece.q, trial.piece.v), at.acceleration)
+        local_error = tuple(e + tau * self.tableau.error[-1] * f for e, f in zip(trial.piece.error, ends))
         new = CaptureMemory(active & ~released, located, mode, jnp.any(released), now.nominal, tau < h)
         info = Info(
             status=status_of(search, window),
             residual=trial.piece.residual,
             iterations=search.iterations,
             evaluations=search.evaluations + 1,
+            local_error=local_error,  # pyright: ignore
             impulse=0.5 * tau * (start.lam + at.lam)[:n],
             mode=mode,
             event=events(laws_of(system, state), now.mode, mode),
@@ -220,7 +246,10 @@ class EventCapturing(AbstractMethod):
         bounced = now.located & ~closed & (impact.result.P[:n] > 0)
         event = jnp.where(bounced, Event.BOUNCES, events(laws_of(system, state), now.mode, mode)).astype(jnp.int32)
         extra = {"redundant": redundancy(impact.problem.G, rows)}
-        info = eqx.tree_at(lambda i: (i.event, i.extra), info, (event, extra))
+        none = (jnp.zeros_like(q), jnp.zeros_like(v))
+        info = eqx.tree_at(
+            lambda i: (i.event, i.extra, i.local_error), info, (event, extra, none), is_leaf=lambda x: x is None
+        )
         new = CaptureMemory(closed, jnp.zeros(n, bool), mode, True, now.nominal, window < h)
         return Step(state.moved(t, q, v), new, info)
 
