@@ -142,6 +142,15 @@ class EventCapturing(AbstractMethod):
         """Of the embedded companion and of the tableau."""
         return self.tableau.error_power, self.tableau.power - 1.0
 
+    def field(self, system: System, mode: Array | None) -> Any:
+        """The motion on the active set of a row."""
+
+        def rates(t: Array, q: Array, v: Array) -> tuple[Array, Array]:
+            rows = all_rows(system, State(q, v, t), mode == CONSTRAINT)
+            return system.rate(t, q, v), motion(system, t, q, v, rows).acceleration
+
+        return rates
+
     def with_tolerances(self, rtol: Array, atol: Array) -> EventCapturing:
         """Events located to these tolerances."""
         given = jnp.stack([rtol, jnp.min(atol)])

@@ -33,6 +33,7 @@ _LEAST, _MOST = 0.2, 5.0
 _FAILED = 0.25  # of the step that could not be computed
 _LEAST_RTOL = 1e-13  # below, rounding errors of a few hundred steps are larger
 _SMALLEST_PART = 1e-13  # of the run: a smaller step is an error
+_ROUNDING = 64 * float(np.finfo(float).eps)
 _FIRST = 0.01  # error of an explicit Euler step of the first size, Hairer, Norsett and Wanner, ODEs I, sec. II.4
 
 
@@ -130,7 +131,7 @@ class Adaptive(AbstractStepping):
         status = step_status(step)
         arrived = step.state.t >= start + h_in
         taken = jnp.where(arrived, h, step.state.t - t)
-        error = self.error(method, carry.state, step)
+        error = self.error(method, carry.state, step, h_in)
         failed = status != Status.OK
         ok = ~failed & (error <= 1.0)
         pace = self.paced(method, pace, ok, failed, arrived, lands, jnp.where(failed, h, taken), error)
@@ -172,11 +173,13 @@ class Adaptive(AbstractStepping):
         before = jnp.where(ok & arrived, jnp.maximum(error, 1e-4), 1.0)
         return Pace(size, before, ~ok, pace.segment)
 
-    def error(self, method: AbstractMethod, start: State, step: Step) -> Array:
-        """The largest local error in units of its tolerance; infinite where it is not a number."""
+    def error(self, method: AbstractMethod, start: State, step: Step, h: Array) -> Array:
+        """The largest local error in units of its tolerance; what rounding adds to an estimate does not count."""
         end = step.state
         scales = self.scales(method, (start.q, start.v), (end.q, end.v))
-        size = largest(step.info.local_error, scales)
+        q, v = jnp.max(jnp.abs(start.q)), jnp.max(jnp.abs(start.v))
+        rounding = (_ROUNDING * q, _ROUNDING * (v + q / h))
+        size = largest(step.info.local_error, tuple(s + r for s, r in zip(scales, rounding)))
         return jnp.where(jnp.isfinite(size), size, 1e12)
 
     def scales(self, method: AbstractMethod, y0: Any, y1: Any) -> Any:
