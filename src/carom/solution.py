@@ -137,7 +137,7 @@ class Solution:
 
     Attributes `t, q, v, h` are NumPy arrays with one row per saved step; row 0 is the start (with h = 0). `v` is the
     right limit where velocities jump. `state` is the last state, to start from; `account` holds the evidence, `stats`
-    the counters.
+    the counters; `choice` what `carom.solve` picked and why, None if the method was given.
     """
 
     def __init__(
@@ -148,9 +148,11 @@ class Solution:
         columns: dict[str, np.ndarray],
         carry: Carry,
         timing: dict[str, float],
+        choice: Any = None,
     ):
         self.system, self.method, self.stepping = system, method, stepping
         self.columns, self.carry, self.timing = columns, carry, timing
+        self.choice = choice
 
     def __getattr__(self, name: str) -> Any:
         columns = self.__dict__.get("columns", {})
@@ -256,7 +258,7 @@ class Solution:
         columns = {name: values[rows] for name, values in self.columns.items()}
         columns["q"], columns["v"] = self.at(times)
         columns["t"] = times
-        return Solution(self.system, self.method, self.stepping, columns, self.carry, self.timing)
+        return Solution(self.system, self.method, self.stepping, columns, self.carry, self.timing, self.choice)
 
     def to_xarray(self) -> xarray.Dataset:
         """The rows as a dataset with labelled coordinates."""
