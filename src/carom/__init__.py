@@ -43,6 +43,7 @@ from carom.state import Interrupted as Interrupted  # noqa: E402
 from carom.state import SimulationError as SimulationError  # noqa: E402
 from carom.state import State as State  # noqa: E402
 from carom.state import Status as Status  # noqa: E402
+from carom.stepping import Adaptive as Adaptive  # noqa: E402
 from carom.stepping import Constant as Constant  # noqa: E402
 from carom.stepping import EnergyGap as EnergyGap  # noqa: E402
 from carom.stepping import Prescribed as Prescribed  # noqa: E402

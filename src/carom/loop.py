@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.methods.base import AbstractMethod, hermite
+from carom.methods.base import AbstractMethod, hermite, jet, quintic
 from carom.state import Carry, Counts, Row, State, Status
 from carom.stepping.base import AbstractStepping
 from carom.systems.system import System
@@ -77,11 +77,15 @@ def end_where_negative(problem: Problem, old: Carry, new: Carry, row: Row) -> tu
     system = problem.system
     a, b = old.state, new.state
     v_b = b.v if row.info.v_minus is None else row.info.v_minus
+    field = problem.method.field(system, row.info.mode)
 
     def between(t: Array) -> State:
-        q = hermite(a.t, b.t, a.q, b.q, system.rate(a.t, a.q, a.v), system.rate(b.t, b.q, v_b), t)
-        slopes = (system.acceleration(a.t, a.q, a.v), system.acceleration(b.t, b.q, v_b))
-        return b.moved(t, q, hermite(a.t, b.t, a.v, v_b, *slopes, t))
+        if field is None:
+            q = hermite(a.t, b.t, a.q, b.q, system.rate(a.t, a.q, a.v), system.rate(b.t, b.q, v_b), t)
+            return b.moved(t, q, a.v + (t - a.t) / (b.t - a.t) * (v_b - a.v))
+        (slopes, bends), (slopes_b, bends_b) = jet(field, a.t, a.q, a.v), jet(field, b.t, b.q, v_b)
+        pairs = zip((a.q, a.v), (b.q, v_b), slopes, slopes_b, bends, bends_b)
+        return b.moved(t, *(quintic(a.t, b.t, *pair, t) for pair in pairs))
 
     def value(s: State) -> Array:
         v = system.outer_velocity(s.t, s.q, s.v)

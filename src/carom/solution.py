@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from carom.methods.base import AbstractMethod, hermite
+from carom.methods.base import AbstractMethod, hermite, jet, quintic
 from carom.methods.contact_rows import event_table
 from carom.state import Carry, State, Status
 from carom.stepping.base import AbstractStepping
@@ -226,7 +226,11 @@ class Solution:
         return Account(kinetic, potential, residual, extra | self.method.evidence(self, kinetic + potential))
 
     def at(self, times: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Coordinates and velocities at any times inside the run, by Hermite interpolation between saved rows."""
+        """Coordinates and velocities at any times inside the run, by Hermite interpolation between saved rows.
+
+        Of order 6, from the equations of motion and their time derivative at both ends, where contact forces are known
+        there; else cubic for positions and linear for velocities.
+        """
         times = np.atleast_1d(np.asarray(times, float))
         if times.min() < self.t[0] or times.max() > self.t[-1]:
             msg = f"times must lie between {self.t[0]:g} and {self.t[-1]:g}"
@@ -234,13 +238,14 @@ class Solution:
         right = np.clip(np.searchsorted(self.t, times), 1, len(self) - 1)
         left = right - 1
         v_left_limit = self.columns.get("v_minus", self.columns["v"])
-        q_slope, v_slope = _slopes(self.system, self.t[left], self.q[left], self.v[left])
-        q_end, v_end = _slopes(self.system, self.t[right], self.q[right], v_left_limit[right])
-        a, b, x = self.t[left][:, None], self.t[right][:, None], times[:, None]
-        if {"contacts", "friction"} & self.system.features:  # v' has unknown contact forces: the secant
-            v_slope = v_end = (v_left_limit[right] - self.v[left]) / np.maximum(b - a, 1e-290)
-        q = hermite(a, b, self.q[left], self.q[right], np.asarray(q_slope), np.asarray(q_end), x)
-        v = hermite(a, b, self.v[left], v_left_limit[right], np.asarray(v_slope), np.asarray(v_end), x)
+        mode = self.columns["mode"][right] if "mode" in self.columns else None
+        ends = [
+            (self.t[i], self.q[i], np.asarray(_velocities(self.system, False, self.t[i], self.q[i], v[i])))
+            for i, v in ((left, self.v), (right, v_left_limit))
+        ]
+        jets = [_jets(self.system, self.method, *end, mode) for end in ends]
+        q, v = between(*ends, *jets, times)
+        v = np.asarray(_velocities(self.system, True, times, q, v))
         exact = times == self.t[right]
         return np.where(exact[:, None], self.q[right], q), np.where(exact[:, None], self.v[right], v)
 
@@ -288,16 +293,45 @@ def _drift(system: System, t: Any, q: Any) -> jax.Array:
 
 
 @eqx.filter_jit
-def _slopes(system: System, t: Any, q: Any, v: Any) -> tuple[jax.Array, jax.Array]:
-    """Q' and v' along rows of physical velocities."""
+def _velocities(system: System, outer: bool, t: Any, q: Any, v: Any) -> jax.Array:
+    """The velocities of rows the user sees, or those a method steps."""
+    convert = system.outer_velocity if outer else system.inner_velocity
+    return jax.lax.map(lambda row: convert(*row), (jnp.asarray(t), jnp.asarray(q), jnp.asarray(v)))
+
+
+@eqx.filter_jit
+def _jets(system: System, method: AbstractMethod, t: Any, q: Any, v: Any, mode: Any) -> Any:
+    """First and second derivatives of q and v at rows; only q' where contact forces are not known."""
 
     def one(row):
-        t, q, v = row
-        inner = system.inner_velocity(t, q, v)
-        rate = system.rate(t, q, inner)
-        if system.shift is None:
-            return rate, system.acceleration(t, q, v)
-        drift = jax.jvp(lambda x: system.outer_velocity(t, x, jnp.zeros_like(v)), (q,), (rate,))[1]
-        return rate, system.acceleration(t, q, inner) + drift
+        *place, mode = row
+        field = method.field(system, mode)
+        return ((system.rate(*place), None), None) if field is None else jet(field, *place)
 
-    return jax.lax.map(one, (jnp.asarray(t), jnp.asarray(q), jnp.asarray(v)))
+    return jax.lax.map(one, (jnp.asarray(t), jnp.asarray(q), jnp.asarray(v), mode))
+
+
+def between(start: Any, end: Any, start_jet: Any, end_jet: Any, times: np.ndarray) -> list[np.ndarray]:
+    """Q and v between rows (t, q, v) with the derivatives of `_jets`.
+
+    The second derivative of a stiff motion is mostly rounding and truncation errors; where it would correct the cubic
+    by more than the cubic corrects the straight line, it is left out.
+    """
+    (slope0, bend0), (slope1, bend1) = jax.tree.map(np.asarray, (start_jet, end_jet))
+    a, b, t = start[0][:, None], end[0][:, None], times[:, None]
+    values = []
+    for i in (0, 1):
+        y0, y1 = start[1 + i], end[1 + i]
+        secant = (y1 - y0) / np.where(b > a, b - a, 1.0)
+        line = y0 + (t - a) * secant
+        if slope0[i] is None:
+            values.append(line)
+            continue
+        cubic = hermite(a, b, y0, y1, slope0[i], slope1[i], t)
+        if bend0 is None:
+            values.append(cubic)
+            continue
+        fine = quintic(a, b, y0, y1, slope0[i], slope1[i], bend0[i], bend1[i], t)
+        better = np.abs(fine - cubic).max(1) <= np.abs(cubic - line).max(1)
+        values.append(np.where(better[:, None], fine, cubic))
+    return values

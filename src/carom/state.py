@@ -88,12 +88,16 @@ class State(eqx.Module):
 
 
 class Info(eqx.Module):
-    """What only the step knows. Fields left None take no room in the stored rows."""
+    """What only the step knows. Fields left None take no room in the stored rows.
+
+    `local_error` estimates the error of this step in q and in v; it is for the stepping alone and never stored.
+    """
 
     status: Int[Array, ""] = eqx.field(default=Status.OK, converter=jnp.int32)
     residual: Float[Array, ""] = eqx.field(default=0.0, converter=jnp.float64)
     iterations: Int[Array, ""] = eqx.field(default=0, converter=jnp.int32)
     evaluations: Int[Array, ""] = eqx.field(default=1, converter=jnp.int32)
+    local_error: tuple[Array, Array] | None = None
     error: Array | None = None
     order: Array | None = None
     v_minus: Array | None = None

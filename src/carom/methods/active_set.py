@@ -23,7 +23,7 @@ from carom.solvers.contact_problem import Laws
 from carom.solvers.small import solve_rolled, solve_small
 from carom.state import State, Status
 from carom.systems.system import Origin, System
-from carom.tableaux import Tableau
+from carom.tableaux import Tableau, embedded
 
 _DAMPING = 1e-7  # of the multipliers' matrix, refined away: leaves least-squares multipliers for redundant rows
 _REFINEMENTS = 4
@@ -109,10 +109,14 @@ class Point(eqx.Module):
 
 
 class Piece(eqx.Module):
-    """One Runge-Kutta step with constant modes; impulses and their work by row."""
+    """One Runge-Kutta step with constant modes; impulses and their work by row.
+
+    `error` is the estimate of the error but for the rate at the end.
+    """
 
     q: Array
     v: Array
+    error: tuple[Array, Array]
     impulse: Array
     work: Array
     status: Array
@@ -200,6 +204,8 @@ class Coefficients(eqx.Module):
     b: Array
     c: Array
     power: Array
+    error: Array
+    error_power: Array
     explicit: bool = eqx.field(static=True)
     source: Origin = eqx.field(static=True)
 
@@ -207,6 +213,9 @@ class Coefficients(eqx.Module):
         self.source = Origin(tableau.name)
         self.A, self.b, self.c = (jnp.asarray(x) for x in (tableau.A, tableau.b, tableau.c))
         self.power = jnp.asarray(tableau.order + 1.0)
+        companion = embedded(tableau)
+        self.error = jnp.full(tableau.stages + 2, jnp.nan) if companion is None else jnp.asarray(companion.weights)
+        self.error_power = jnp.asarray(jnp.nan if companion is None else float(companion.power))
         self.explicit = tableau.is_explicit
 
 
@@ -247,7 +256,8 @@ def smooth_piece(
         F, found = _newton(residual, guess, size, tableau.b.size)
     gained = [h * (tableau.b @ f) for f in F]
     q, v = y[0] + gained[0], y[1] + gained[1]
-    return Piece(q, v, *gained[2:], found.status, found.update, found.iterations, found.evaluations)
+    error = tuple(h * (tableau.error[0] * f0 + tableau.error[1:-1] @ f) for f0, f in zip(rates[:2], F))
+    return Piece(q, v, error, *gained[2:], found.status, found.update, found.iterations, found.evaluations)
 
 
 Rates = tuple[Array, Array, Array, Array]

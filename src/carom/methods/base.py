@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
@@ -13,6 +16,7 @@ from carom.state import State, Step
 from carom.systems.system import System
 
 PyTree = Any
+Field = Callable[[Array, Array, Array], tuple[Array, Array]]
 
 SMOOTH = frozenset({"mass of q", "mass matrix", "explicit time", "forces", "rate damping", "kinematics"})
 
@@ -22,7 +26,7 @@ class AbstractMethod(eqx.Module):
 
     `handles` names the features of a system (`System.features`) that the method takes into account; `simulate` refuses
     any other. `order` is the order of convergence on smooth problems, `gives` names what its steps report beyond the
-    state ("modes", "error estimate").
+    state ("modes", "error estimate", "local error").
     """
 
     handles: ClassVar[frozenset[str]] = frozenset()
@@ -45,6 +49,24 @@ class AbstractMethod(eqx.Module):
     @abc.abstractmethod
     def step(self, system: System, state: State, memory: PyTree, h: Array) -> Step:
         """One step of size h; `Step.state.t` says where it got to."""
+
+    @property
+    def error_orders(self) -> tuple[Any, Any]:
+        """(k, p): `Info.local_error` falls like h^k, the error of a run like h^p; for methods that give it."""
+        msg = f"{type(self).__name__} gives no local error"
+        raise NotImplementedError(msg)
+
+    def with_tolerances(self, rtol: Array, atol: Array) -> AbstractMethod:
+        """The same method, told by the stepping how accurate its steps must be; most have nothing to adapt."""
+        del rtol, atol
+        return self
+
+    def field(self, system: System, mode: Array | None) -> Field | None:
+        """(t, q, v) -> (q', v') of the smooth piece that reports `mode`; None where contact forces are not known."""
+        del mode
+        if {"contacts", "friction"} & system.features:
+            return None
+        return lambda t, q, v: (system.rate(t, q, v), system.acceleration(t, q, v))
 
     def with_smallest_step(self, h_min: Array) -> AbstractMethod:
         """The same method, told by the stepping which step it must not go below; most have no inner steps."""
@@ -83,13 +105,32 @@ class AbstractMethod(eqx.Module):
         return methods
 
 
+def jet(field: Field, t: Array, q: Array, v: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """First and second derivatives of (q, v) along a field."""
+    slope = field(t, q, v)
+    return slope, jax.jvp(field, (t, q, v), (jnp.ones_like(t), *slope))[1]
+
+
 def hermite(t0: Any, t1: Any, y0: Any, y1: Any, d0: Any, d1: Any, t: Any) -> Any:
     """Cubic Hermite interpolation at t between (t0, y0) and (t1, y1) with slopes d0, d1; broadcasts over rows."""
-    width = t1 - t0
-    x = (t - t0) / np.where(width > 0, width, 1.0) if isinstance(width, np.ndarray) else (t - t0) / width
+    width, x = _within(t0, t1, t)
     return (
         (1 + 2 * x) * (1 - x) ** 2 * y0
         + x * (1 - x) ** 2 * width * d0
         + x * x * (3 - 2 * x) * y1
         - x * x * (1 - x) * width * d1
     )
+
+
+def quintic(t0: Any, t1: Any, y0: Any, y1: Any, d0: Any, d1: Any, s0: Any, s1: Any, t: Any) -> Any:
+    """Hermite interpolation of order 6, with second derivatives s0, s1 as well."""
+    width, x = _within(t0, t1, t)
+    bend0, bend1 = (y1 - y0 - width * d0 - 0.5 * width**2 * s0), (d1 - d0 - width * s0) * width
+    rest = width**2 * (s1 - s0)
+    a, b, c = 10 * bend0 - 4 * bend1 + 0.5 * rest, -15 * bend0 + 7 * bend1 - rest, 6 * bend0 - 3 * bend1 + 0.5 * rest
+    return y0 + x * width * d0 + 0.5 * (x * width) ** 2 * s0 + x**3 * (a + x * (b + x * c))
+
+
+def _within(t0: Any, t1: Any, t: Any) -> tuple[Any, Any]:
+    width = t1 - t0
+    return width, (t - t0) / (np.where(width > 0, width, 1.0) if isinstance(width, np.ndarray) else width)

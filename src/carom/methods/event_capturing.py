@@ -89,6 +89,8 @@ class EventCapturing(AbstractMethod):
         projection: move q and v back onto closed contacts and bilateral constraints after every piece, against drift.
         form: what closed contacts hold, their "acceleration" (index 1) or, for comparison, their "velocity" (index 2).
         solver: of the contact problems.
+        most_events: so many events in a row, without a whole step between them, are too many.
+        tolerance: (rtol, atol) to which events are located instead of C h^{p+1}; `carom.Adaptive` gives its own.
 
     Example:
         >>> method = carom.EventCapturing(carom.radau_iia(2))
@@ -102,9 +104,10 @@ class EventCapturing(AbstractMethod):
     form: str = eqx.field(static=True)
     solver: Any
     most_events: Array
+    tolerance: Array | None
 
     handles = SMOOTH | {"contacts", "friction", "constraints"}
-    gives = frozenset({"modes"})
+    gives = frozenset({"modes", "local error"})
 
     def __init__(
         self,
@@ -115,6 +118,7 @@ class EventCapturing(AbstractMethod):
         form: str = "acceleration",
         solver: Any = SemismoothNewton(),  # noqa: B008
         most_events: int = 1000,
+        tolerance: ArrayLike | None = None,
     ):
         if not isinstance(tableau, Tableau):
             kind = type(tableau).__name__
@@ -134,13 +138,33 @@ class EventCapturing(AbstractMethod):
         if float(self.theta) > 1:
             msg = f"EventCapturing: theta must lie in [0, 1], got {theta}"
             raise ValueError(msg)
-        self.most_events = jnp.asarray(most_events)
+        self.tolerance = None if tolerance is None else numbers(tolerance, "EventCapturing: tolerance", positive=True)
+        self.most_events = numbers(most_events, "EventCapturing: most_events", positive=True)
         self.tableau, self.projection, self.form, self.solver = Coefficients(tableau), projection, form, solver
 
     @property
     def order(self) -> int:
         """Order of the tableau, through events."""
         return round(float(self.tableau.power)) - 1
+
+    @property
+    def error_orders(self) -> tuple[Array, Array]:
+        """Of the embedded companion and of the tableau."""
+        return self.tableau.error_power, self.tableau.power - 1.0
+
+    def field(self, system: System, mode: Array | None) -> Any:
+        """The motion with the modes of a row."""
+
+        def rates(t: Array, q: Array, v: Array) -> tuple[Array, Array]:
+            at = survey(system, t, q, v)
+            return system.rate(t, q, v), at.under(Modes.of_numbers(at.laws, mode)).acceleration
+
+        return rates
+
+    def with_tolerances(self, rtol: Array, atol: Array) -> EventCapturing:
+        """Events located to these tolerances."""
+        given = jnp.stack([rtol, jnp.min(atol)])
+        return eqx.tree_at(lambda m: m.tolerance, self, given, is_leaf=lambda x: x is None)
 
     def objection(self, system: System) -> str | None:
         """Regularised variables have no relative velocities."""
@@ -162,11 +186,11 @@ class EventCapturing(AbstractMethod):
         nominal = jnp.where(memory.short, memory.h, h)
         floor = _ROUNDING * jnp.maximum(jnp.abs(state.t), nominal)
         longest = jnp.maximum(_LONGEST * nominal, floor)
-        window = jnp.clip(self.C * nominal**self.tableau.power, floor, longest)
         at, modes, chosen = survey(system, state.t, state.q, state.v), memory.modes, jnp.int32(Status.OK)
         if at.laws.count:
             modes, chosen = jax.lax.cond(memory.unsettled, lambda: self.settle(at, modes), lambda: (modes, chosen))
         start = at.under(modes)
+        window = jnp.clip(self.critical_length(system, state, start, nominal), floor, longest)
         falls = falling(at, modes, (1 - self.theta) * window, nominal)  # no room for a piece before
         now = Phase(modes, memory.located | falls, memory.last, nominal, window, floor, memory.events)
         if not at.laws.count:
@@ -181,6 +205,15 @@ class EventCapturing(AbstractMethod):
         status = jnp.where(chosen != Status.OK, chosen, jnp.where(many, Status.TOO_MANY_EVENTS, step.info.status))
         extra = {"redundant": redundancy(at.G, held)}
         return eqx.tree_at(lambda s: (s.info.status, s.info.extra), step, (status, extra))
+
+    def critical_length(self, system: System, state: State, start: Motion, h: Array) -> Array:
+        """C h^{p+1}, or the time in which neither coordinates nor velocities change by more than the tolerance."""
+        if self.tolerance is None:
+            return self.C * h**self.tableau.power
+        rtol, atol = self.tolerance
+        pairs = ((state.q, system.rate(state.t, state.q, state.v)), (state.v, start.acceleration))
+        times = [(atol + rtol * jnp.max(jnp.abs(y))) / (jnp.max(jnp.abs(f)) + 1e-290) for y, f in pairs]
+        return jnp.minimum(*times)
 
     def smooth_step(self, system: System, state: State, now: Phase, start: Motion, h: Array) -> Step:
         """The smooth piece up to the first event, or over the whole of h."""
@@ -210,11 +243,14 @@ class EventCapturing(AbstractMethod):
             new, located, modes.numbers, changed, now.nominal, ~whole, jnp.where(whole, 0, counted).astype(jnp.int32)
         )
         free = laws.rows - laws.bilateral
+        ends = (system.rate(state.t + tau, trial.piece.q, trial.piece.v), trial.at.acceleration)
+        local_error = tuple(e + tau * self.tableau.error[-1] * f for e, f in zip(trial.piece.error, ends))
         info = Info(
             status=status_of(search, window),
             residual=trial.piece.residual,
             iterations=search.iterations,
             evaluations=search.evaluations + 1,
+            local_error=local_error,  # pyright: ignore
             impulse=trial.piece.impulse[:free],
             mode=modes.numbers,
             event=events(laws, now.last, modes.numbers),
@@ -243,7 +279,8 @@ class EventCapturing(AbstractMethod):
         info = report(impact, now.last, number, window)
         bounced = jnp.concatenate([now.located & ~new.closed & (P[:n] > 0), jnp.zeros(laws.count - n, bool)])
         event = jnp.where(bounced, Event.BOUNCES, events(laws, now.last, number)).astype(jnp.int32)
-        info = eqx.tree_at(lambda i: i.event, info, event)
+        none = (jnp.zeros_like(q), jnp.zeros_like(v))
+        info = eqx.tree_at(lambda i: (i.event, i.local_error), info, (event, none), is_leaf=lambda x: x is None)
         memory = CaptureMemory(
             new, jnp.zeros(n, bool), number, True, now.nominal, window < h, (now.events + 1).astype(jnp.int32)
         )

@@ -2,14 +2,17 @@ r"""Explicit Runge-Kutta methods: Y_i = y_0 + h sum_{j<i} a_ij F_j, y_1 = y_0 + 
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.methods.base import SMOOTH, AbstractMethod
+from carom.methods.irk import GIVES_ERROR, error_orders
 from carom.state import Info, State, Step
 from carom.systems.system import System
-from carom.tableaux import Tableau
+from carom.tableaux import Tableau, embedded
 
 
 class ExplicitRK(AbstractMethod):
@@ -36,6 +39,16 @@ class ExplicitRK(AbstractMethod):
         """Order of the tableau."""
         return self.tableau.order
 
+    @property
+    def gives(self) -> frozenset[str]:
+        """The local error, where the tableau has an embedded companion."""
+        return GIVES_ERROR if embedded(self.tableau) else frozenset()
+
+    @property
+    def error_orders(self) -> tuple[int, int]:
+        """Of the embedded companion and of the tableau."""
+        return error_orders(self.tableau)
+
     def init(self, system: System, state: State) -> None:
         """No memory."""
 
@@ -48,13 +61,25 @@ class ExplicitRK(AbstractMethod):
             t = state.t + tab.c[i] * h
             rates.append((system.rate(t, q, v), system.acceleration(t, q, v)))
         q, v = _advance(state, rates, h, tab.b)
-        return Step(state.moved(state.t + h, q, v), None, Info(evaluations=jnp.int32(tab.stages)))
+        reached = state.moved(state.t + h, q, v)
+        info = Info(evaluations=jnp.int32(tab.stages), local_error=self.error(system, rates, h, reached))
+        return Step(reached, None, info)
+
+    def error(self, system: System, rates: list[tuple[Array, Array]], h: Array, end: State) -> Any:
+        """The embedded estimate."""
+        companion = embedded(self.tableau)
+        if companion is None:
+            return None
+        first, *weights, last = companion.weights
+        rates = [*rates, (system.rate(end.t, end.q, end.v), system.acceleration(end.t, end.q, end.v))] if last else rates
+        return _weighted(rates, h, [first + weights[0], *weights[1:], last])
 
 
 def _advance(state: State, rates: list[tuple[Array, Array]], h: Array, weights) -> tuple[Array, Array]:
+    change = _weighted(rates, h, weights)
+    return (state.q, state.v) if change is None else (state.q + change[0], state.v + change[1])
+
+
+def _weighted(rates: list[tuple[Array, Array]], h: Array, weights) -> tuple[Array, Array] | None:
     used = [(float(w), rate) for w, rate in zip(weights, rates) if w]
-    q, v = state.q, state.v
-    if used:
-        q = q + h * sum(w * rate[0] for w, rate in used)
-        v = v + h * sum(w * rate[1] for w, rate in used)
-    return q, v
+    return tuple(h * sum(w * rate[i] for w, rate in used) for i in (0, 1)) if used else None  # pyright: ignore

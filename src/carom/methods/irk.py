@@ -20,11 +20,14 @@ from jaxtyping import Array
 
 from carom.methods.base import SMOOTH, AbstractMethod
 from carom.solvers.newton import Newton, Root
-from carom.solvers.stages import StageEquations, solve_stages, spectrum
+from carom.solvers.stages import Pair, StageEquations, solve_stages, spectrum
 from carom.solvers.structure import Tridiagonal, acceleration_jacobian
 from carom.state import Info, State, Status, Step
 from carom.systems.system import System
-from carom.tableaux import Tableau
+from carom.tableaux import Tableau, embedded
+
+
+GIVES_ERROR = frozenset({"local error"})
 
 
 class IRK(AbstractMethod):
@@ -56,6 +59,16 @@ class IRK(AbstractMethod):
         """Order of the tableau."""
         return self.tableau.order
 
+    @property
+    def gives(self) -> frozenset[str]:
+        """The local error, where the tableau has an embedded companion."""
+        return GIVES_ERROR if embedded(self.tableau) else frozenset()
+
+    @property
+    def error_orders(self) -> tuple[int, int]:
+        """Of the embedded companion and of the tableau."""
+        return error_orders(self.tableau)
+
     def init(self, system: System, state: State) -> None:
         """No memory."""
 
@@ -84,7 +97,28 @@ class IRK(AbstractMethod):
             q, v = (y0 + z[-1] for y0, z in zip(y, root.x))
         else:
             q, v = (y0 + h * (b[:first].sum() * f + b[first:] @ F) for y0, f, F in zip(y, rates, root.aux))
-        return Step(state.moved(state.t + h, q, v), None, newton_info(root, self.newton, tab.stages - first))
+        info = newton_info(root, self.newton, tab.stages - first)
+        reached = state.moved(state.t + h, q, v)
+        error = self.error(equations, rates, root.aux)
+        info = eqx.tree_at(lambda i: i.local_error, info, error, is_leaf=lambda x: x is None)
+        return Step(reached, None, info)
+
+    def error(self, equations: StageEquations, rates: Pair, stage_rates: Pair) -> Pair | None:
+        """The embedded estimate, its stiff part damped by (I - h e_0 J)^{-1}."""
+        companion = embedded(self.tableau)
+        if companion is None:
+            return None
+        w, explicit = companion.weights, self.tableau.stages - equations.t.size
+        start, stages = w[: 1 + explicit].sum(), w[1 + explicit : -1]
+        raw = jax.tree.map(lambda f0, F: equations.h * (start * f0 + stages @ F), rates, stage_rates)
+        return equations.shared_solver(*equations.start)(equations.h * companion.filter, raw)
+
+
+def error_orders(tableau: Tableau) -> tuple[int, int]:
+    """The powers of h of the embedded estimate and of the error."""
+    companion = embedded(tableau)
+    assert companion is not None
+    return companion.power, tableau.order
 
 
 def first_order_field(system: System):

@@ -26,7 +26,7 @@ from carom.solvers.newton import Newton, Root
 from carom.state import Info, State, Status, Step
 from carom.systems.constrained import accelerations, directions, mass_matrix, multiplier_count, rank_measure
 from carom.systems.system import System
-from carom.tableaux import lobatto_iiia
+from carom.tableaux import Tableau, embedded, lobatto_iiia
 from carom.tableaux.tableau import checked_count
 
 _STIFF = 0.3  # h^2 |df/dq| + h |df/dv| from which the derivatives of the forces enter the Jacobian
@@ -78,7 +78,7 @@ class Spark(AbstractMethod):
             "hamiltonian",
         }
     )
-    gives = frozenset({"error estimate"})
+    gives = frozenset({"error estimate", "local error"})
 
     def __init__(
         self,
@@ -105,6 +105,11 @@ class Spark(AbstractMethod):
     def error_order(self) -> int:
         """The power of h with which the estimate (38) decreases."""
         return self.stages
+
+    @property
+    def error_orders(self) -> tuple[int, int]:
+        """Of the estimate and of the method."""
+        return self.error_order, self.order
 
     def objection(self, system: System) -> str | None:
         """Families must name parts the system has; multipliers never meet Lobatto IIIA."""
@@ -158,6 +163,7 @@ class Spark(AbstractMethod):
             residual=root.error * self.newton.tol,
             iterations=root.iterations,
             evaluations=self.stages * root.evaluations,
+            local_error=local_error(system, base, state.moved(t1, q1, x.v1), h, q_rates, p_rates),
             error=estimate(base.c, base.b, h, q_rates, p_rates),
             multiplier=u if has_constraints(system) else None,
         )
@@ -212,6 +218,12 @@ def estimate(c: np.ndarray, b: np.ndarray, h: Array, q_rates: Array, p_rates: Ar
     e = 1.0 / np.prod(c[:, None] - c[None] + np.eye(len(c)), axis=1)
     e = jnp.asarray(e * b[0] / e[0])
     return jnp.abs(h) * (jnp.linalg.norm(e @ q_rates) + jnp.linalg.norm(e @ p_rates))
+
+
+def local_error(system: System, base: Tableau, end: State, h: Array, q_rates: Array, p_rates: Array) -> Any:
+    """The embedded estimate of the error in q and v."""
+    e = jnp.asarray(embedded(base).weights[1:-1])  # pyright: ignore
+    return h * (e @ q_rates), system.mass_solve(end.t, end.q, h * (e @ p_rates))
 
 
 def status_of(root: Root, rank: Array) -> Array:

@@ -106,8 +106,12 @@ class StageEquations(eqx.Module):
     def shared_direction(self, spectrum: Spectrum, Z: Pair, r: Pair) -> Pair:
         """Newton direction with the Jacobian at the mean stage, one solve per eigenvalue of A."""
         q, v = self.start[0] + jnp.mean(Z[0], 0), self.start[1] + jnp.mean(Z[1], 0)
-        solve = self.tridiagonal_solver(q, v) if self.tridiagonal else self.dense_solver(q, v)
+        solve = self.shared_solver(q, v)
         return spectrum.apply(lambda value, b: solve(self.h * value, b), r)
+
+    def shared_solver(self, q: Array, v: Array) -> Callable[[Array, Pair], Pair]:
+        """(I - hl J)^{-1} with the Jacobian at (q, v)."""
+        return self.tridiagonal_solver(q, v) if self.tridiagonal else self.dense_solver(q, v)
 
     def dense_solver(self, q: Array, v: Array) -> Callable[[Array, Pair], Pair]:
         """(I - hl J)^{-1} for the first-order system."""

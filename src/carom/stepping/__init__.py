@@ -1,5 +1,6 @@
 """Steppings: who chooses the step size, accepts, rejects and goes back."""
 
+from carom.stepping.adaptive import Adaptive as Adaptive
 from carom.stepping.energy_gap import EnergyGap as EnergyGap
 from carom.stepping.grid import Constant as Constant
 from carom.stepping.grid import Prescribed as Prescribed

@@ -3,6 +3,7 @@
 from carom.tableaux import modified, order, structure
 from carom.tableaux.collocation import gauss, radau_iia
 from carom.tableaux.damping import beta_for, damped
+from carom.tableaux.embedded import Embedded, embedded
 from carom.tableaux.explicit import explicit, half_explicit
 from carom.tableaux.lobatto import lobatto_iiia, lobatto_iiib, lobatto_iiic, lobatto_iiic_star, lobatto_iiid
 from carom.tableaux.names import from_name
@@ -11,11 +12,13 @@ from carom.tableaux.tailored import tailored, tailored_coefficients, tailored_pa
 from carom.tableaux.transforms import adjoint, conjugate
 
 __all__ = [
+    "Embedded",
     "Tableau",
     "adjoint",
     "beta_for",
     "conjugate",
     "damped",
+    "embedded",
     "explicit",
     "from_name",
     "gauss",

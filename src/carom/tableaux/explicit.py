@@ -26,8 +26,15 @@ CLASSICAL: dict[int, tuple[list[list[float]], list[float]]] = {
         [35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0.0],
     ),
 }
-#: Weights of the fourth-order method embedded in Dormand and Prince's table.
-DORMAND_PRINCE_B_HAT = [5179 / 57600, 0.0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 2100, 1 / 40]
+#: Weights of embedded methods of order p - 1 (trapezoidal rule for p = 1); a last one more than stages is that of the
+#: rate at the end. For p = 5 those of Dormand and Prince.
+EMBEDDED: dict[int, list[float]] = {
+    1: [1 / 2, 1 / 2],
+    2: [1.0, 0.0],
+    3: [1 / 2, 0.0, 1 / 2],
+    4: [1 / 6, 1 / 3, 1 / 3, 0.0, 1 / 6],
+    5: [5179 / 57600, 0.0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 2100, 1 / 40],
+}
 #: Brasey and Hairer's five stages, order 4 on index-2 systems (Hairer and Wanner, ODEs II, sec. VII.6).
 BRASEY_HAIRER_4: tuple[list[list[float]], list[float]] = (
     [
@@ -45,7 +52,7 @@ def explicit(p: int) -> Tableau:
 
     Euler; explicit midpoint; Brasey and Hairer's three stages (an ordinary third-order table that keeps order 3 when
     used half-explicitly, which Kutta's does not); the classical fourth-order table; Dormand and Prince 5(4), whose
-    last stage is the result and which carries the embedded weights ``b_hat``.
+    last stage is the result. All carry embedded weights ``b_hat``.
     """
     return _explicit(_checked_order("explicit", p, 5))
 
@@ -65,13 +72,13 @@ def _checked_order(function: str, p: int, most: int) -> int:
 
 @cache
 def _explicit(p: int) -> Tableau:
-    b_hat = np.array(DORMAND_PRINCE_B_HAT) if p == 5 else None
-    return _from_rows(*CLASSICAL[p], p, f"explicit({p})", b_hat)
+    return _from_rows(*CLASSICAL[p], p, f"explicit({p})", np.array(EMBEDDED[p]))
 
 
 @cache
 def _half_explicit(p: int) -> Tableau:
-    return _from_rows(*(BRASEY_HAIRER_4 if p == 4 else CLASSICAL[p]), p, f"half_explicit({p})", None)
+    rows, weights = BRASEY_HAIRER_4 if p == 4 else CLASSICAL[p]
+    return _from_rows(rows, weights, p, f"half_explicit({p})", None if p == 4 else np.array(EMBEDDED[p]))
 
 
 def _from_rows(

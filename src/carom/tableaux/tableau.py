@@ -23,7 +23,8 @@ class Tableau:
         c: Nodes: stage i belongs to the time ``t0 + c[i] h``.
         order: Order on smooth ordinary differential equations.
         name: The call that rebuilds the tableau, see `carom.tableaux.from_name`.
-        b_hat: Weights of an embedded method, or None.
+        b_hat: Weights of an embedded method of order one less, or None; one more than stages where it also uses the
+            rate at the end of the step.
         row_sums_are_c: True where the rows of ``A`` must sum to ``c``, which is then checked. Methods that share
             nodes with a partner (Jay1998 (20b)) may have other row sums: Lobatto IIIB with two stages, for one.
     """
@@ -48,8 +49,8 @@ class Tableau:
             shapes = [self.A.shape, self.b.shape, self.c.shape]
             msg = f"{self.name}: A, b, c need shapes (s, s), (s,), (s,); got {shapes}"
             raise ValueError(msg)
-        if self.b_hat is not None and self.b_hat.shape != (s,):
-            msg = f"{self.name}: b_hat needs shape ({s},) like b; got {self.b_hat.shape}"
+        if self.b_hat is not None and self.b_hat.shape not in ((s,), (s + 1,)):
+            msg = f"{self.name}: b_hat needs shape ({s},) like b, or ({s + 1},); got {self.b_hat.shape}"
             raise ValueError(msg)
         for field, weights in (("b", self.b), ("b_hat", self.b_hat)):
             if weights is not None and abs(weights.sum() - 1) > SAME * s:

@@ -31,5 +31,5 @@ def adjoint(tableau: Tableau) -> Tableau:
     """The method that steps back: ``a*_ij = b_{s+1-j} - a_{s+1-i,s+1-j}``, Jay1998 (37); its order is the same."""
     A = tableau.b[::-1] - tableau.A[::-1, ::-1]
     A[np.abs(A) < 1e-16] = 0.0
-    b_hat = None if tableau.b_hat is None else tableau.b_hat[::-1]
+    b_hat = tableau.b_hat[::-1] if tableau.b_hat is not None and len(tableau.b_hat) == tableau.stages else None
     return replace(tableau, A=A, b=tableau.b[::-1], c=1 - tableau.c[::-1], b_hat=b_hat, name=f"adjoint({tableau.name})")

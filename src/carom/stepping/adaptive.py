@@ -1,0 +1,202 @@
+r"""Step sizes from tolerances: the embedded error estimate of the method, and a control that knows pieces.
+
+    err = max_i |e_i| / (atol' + rtol' max(|y_0|, |y_1|)_i),    y = (q, v),  e the method's `local_error` = O(h^k)
+    h_new = h min(5, max(1/5, 0.9 err^{-0.7/k} err_before^{0.4/k}))
+
+(PI control, Gustafsson; Hairer and Wanner, ODEs II, (IV.2.43)). A step with err > 1 is repeated. Estimates are mostly of
+lower order than the method, whose error falls like h^p; so that the error of the run falls like rtol, the step is
+controlled with `rtol' = rtol^{k/p}` and `atol' = atol rtol'/rtol` (as RADAU5 does; Jay1998 (39)).
+
+Pieces: a step that stops short at an event leaves the proposed size as it is, and the first step after it has no
+`err_before`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike
+
+from carom.methods.base import AbstractMethod
+from carom.state import Carry, Row, State, Status, Step
+from carom.stepping.base import AbstractStepping, inside, row_of, step_status
+from carom.systems.arguments import numbers
+from carom.systems.system import System
+
+_SAME = 1e-9
+_SAFETY = 0.9
+_LEAST, _MOST = 0.2, 5.0
+_FAILED = 0.25  # of the step that could not be computed
+_LEAST_RTOL = 1e-13  # below, rounding errors of a few hundred steps are larger
+_SMALLEST_PART = 1e-13  # of the run: a smaller step is an error
+_ROUNDING = 64 * float(np.finfo(float).eps)
+_FIRST = 0.01  # error of an explicit Euler step of the first size, Hairer, Norsett and Wanner, ODEs I, sec. II.4
+
+
+class Pace(eqx.Module):
+    """The next step size, the error of the step before (1 where a piece begins), and whether it was repeated."""
+
+    h: Array
+    error: Array
+    repeated: Array
+    segment: Array
+
+
+class Adaptive(AbstractStepping):
+    """Steps as large as the tolerances allow, for methods that estimate their local error.
+
+    Args:
+        rtol: relative tolerance, at least 1e-13.
+        atol: absolute tolerance, a number, or one per coordinate, used for coordinates and velocities alike.
+        h_max: largest step size.
+        first: first step size; by default chosen from the motion at the start.
+
+    Example:
+        >>> method = carom.ExplicitRK(carom.explicit(5))
+        >>> sol = carom.simulate(system, state, method, t1=10.0, stepping=carom.Adaptive(rtol=1e-8, atol=1e-10))
+    """
+
+    rtol: Array
+    atol: Array
+    h_max: Array
+    first: Array
+
+    needs = frozenset({"local error"})
+
+    def __init__(
+        self,
+        rtol: ArrayLike = 1e-6,
+        atol: ArrayLike = 1e-9,
+        h_max: ArrayLike | None = None,
+        first: ArrayLike | None = None,
+    ):
+        self.rtol = numbers(rtol, "Adaptive: rtol", positive=True)
+        if self.rtol.ndim or float(self.rtol) < _LEAST_RTOL:
+            msg = f"Adaptive: rtol must be one number of at least {_LEAST_RTOL:g} (rounding), got {rtol}"
+            raise ValueError(msg)
+        self.atol = numbers(atol, "Adaptive: atol", positive=True)
+        self.h_max = _size(h_max, "h_max")
+        self.first = _size(first, "first")
+
+    def objection(self, system: System, state: State, ends: Any) -> str | None:
+        """One atol for all, or one per coordinate."""
+        if self.atol.ndim and self.atol.shape != state.q.shape:
+            return f"Adaptive: atol has shape {self.atol.shape}, but there are {state.q.size} coordinates"
+        if self.atol.ndim and state.q.shape != state.v.shape:
+            return "Adaptive: atol must be one number where coordinates and velocities differ in number"
+        return None
+
+    def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> Pace:
+        """The first step size: Hairer, Norsett and Wanner, ODEs I, sec. II.4."""
+        size = jnp.where(jnp.isnan(self.first), self.first_size(system, method, state, ends), self.first)
+        return Pace(size, jnp.ones(()), jnp.asarray(False), jnp.zeros((), jnp.int64))
+
+    def first_size(self, system: System, method: AbstractMethod, state: State, ends: Array) -> Array:
+        """A size with which explicit Euler would err by a hundredth, from two evaluations of the rates."""
+        k, _ = method.error_orders
+
+        def rates(t: Array, q: Array, v: Array) -> Any:
+            return system.rate(t, q, v), system.acceleration(t, q, v)
+
+        t, _ = inside(ends[0], ends[1], state.t, state.t, ends.size > 2)
+        y = (state.q, state.v)
+        scales = self.scales(method, y, y)
+        norm = lambda x: largest(x, scales)  # noqa: E731
+        f = rates(t, *y)
+        span = ends[-1] - ends[0]
+        d0, d1 = norm(y), norm(f)
+        h0 = jnp.where((d0 > 1e-5) & (d1 > 1e-5), _FIRST * d0 / jnp.maximum(d1, 1e-290), 1e-6 * span)
+        h0 = jnp.minimum(h0, ends[1] - ends[0])
+        moved = tuple(a + h0 * b for a, b in zip(y, f))
+        d2 = norm(tuple(a - b for a, b in zip(rates(t + h0, *moved), f))) / h0
+        d = jnp.maximum(d1, d2)
+        h1 = jnp.where(d > 1e-15, (_FIRST / jnp.maximum(d, 1e-290)) ** (1.0 / k), jnp.maximum(1e-6 * span, 1e-3 * h0))
+        size = jnp.minimum(jnp.minimum(100.0 * h0, h1), span)
+        return jnp.where(jnp.isfinite(size) & (size > 0), size, 1e-6 * span)
+
+    def attempt(self, system: System, method: AbstractMethod, carry: Carry) -> tuple[Carry, Row]:
+        """One step, kept if its error is within the tolerance."""
+        pace, t = carry.stepping, carry.state.t
+        begin, end = carry.ends[pace.segment], carry.ends[pace.segment + 1]
+        wanted = jnp.fmin(pace.h, self.h_max)
+        lands = wanted >= (end - t) * (1 - _SAME)
+        h = jnp.where(lands & ~carry.done, end - t, wanted)
+        start, h_in = inside(begin, end, t, h, carry.ends.size > 2)
+        began = carry.state.moved(start, carry.state.q, carry.state.v)
+        step = method.with_tolerances(self.rtol, self.atol).step(system, began, carry.memory, h_in)
+        status = step_status(step)
+        arrived = step.state.t >= start + h_in
+        taken = jnp.where(arrived, h, step.state.t - t)
+        error = self.error(method, carry.state, step, h_in)
+        failed = status != Status.OK
+        ok = ~failed & (error <= 1.0)
+        pace = self.paced(method, pace, ok, failed, arrived, lands, jnp.where(failed, h, taken), error)
+        hopeless = ~ok & (pace.h < _SMALLEST_PART * (carry.ends[-1] - carry.ends[0]))
+        status = jnp.where(hopeless, jnp.where(failed, status, Status.STEP_TOO_SMALL), Status.OK)
+        t_there = jnp.where(arrived, jnp.where(lands, end, t + h), step.state.t)
+        there = step.state.moved(t_there, step.state.q, step.state.v)
+        state, memory = jax.tree.map(
+            lambda new, old: jnp.where(ok, new, old), (there, step.memory), (carry.state, carry.memory)
+        )
+        segment = pace.segment + (ok & arrived & lands)
+        pace = eqx.tree_at(lambda p: p.segment, pace, segment)
+        k = carry.k + ok
+        row = row_of(system, k, ok, state, taken, step.info)
+        done = segment >= carry.ends.size - 1
+        counts = carry.counts.add(step.info, ok)
+        return Carry(state, memory, pace, carry.ends, k, status.astype(carry.status.dtype), done, counts), row
+
+    def paced(
+        self,
+        method: AbstractMethod,
+        pace: Pace,
+        ok: Array,
+        failed: Array,
+        arrived: Array,
+        lands: Array,
+        taken: Array,
+        error: Array,
+    ) -> Pace:
+        """The next step size and what to remember of this one."""
+        k, _ = method.error_orders
+        error = jnp.maximum(error, 1e-12)
+        steady = jnp.clip(_SAFETY * error ** (-0.7 / k) * pace.error ** (0.4 / k), _LEAST, _MOST)
+        steady = jnp.where(pace.repeated, jnp.minimum(steady, 1.0), steady)
+        forward = jnp.where(arrived, taken * steady, pace.h)
+        forward = jnp.where(lands, jnp.maximum(forward, pace.h), forward)
+        back = taken * jnp.clip(_SAFETY * error ** (-1.0 / k), _LEAST, _SAFETY)
+        size = jnp.where(ok, forward, jnp.where(failed, _FAILED * taken, back))
+        before = jnp.where(ok & arrived, jnp.maximum(error, 1e-4), 1.0)
+        return Pace(size, before, ~ok, pace.segment)
+
+    def error(self, method: AbstractMethod, start: State, step: Step, h: Array) -> Array:
+        """The largest local error in units of its tolerance; what rounding adds to an estimate does not count."""
+        end = step.state
+        scales = self.scales(method, (start.q, start.v), (end.q, end.v))
+        q, v = jnp.max(jnp.abs(start.q)), jnp.max(jnp.abs(start.v))
+        rounding = (_ROUNDING * q, _ROUNDING * (v + q / h))
+        size = largest(step.info.local_error, tuple(s + r for s, r in zip(scales, rounding)))
+        return jnp.where(jnp.isfinite(size), size, 1e12)
+
+    def scales(self, method: AbstractMethod, y0: Any, y1: Any) -> Any:
+        """Tolerances of q and v for the estimate."""
+        k, p = method.error_orders
+        rtol = self.rtol ** (k / p)
+        atol = self.atol * (rtol / self.rtol)
+        return tuple(atol + rtol * jnp.maximum(jnp.abs(a), jnp.abs(b)) for a, b in zip(y0, y1))
+
+
+def largest(values: Any, scales: Any) -> Array:
+    """The largest of all components in units of their scales."""
+    return jnp.max(jnp.concatenate([jnp.abs(x) / s for x, s in zip(values, scales)]))
+
+
+def _size(value: Any, name: str) -> Array:
+    if value is not None and not (np.ndim(value) == 0 and (np.isnan(value) or (np.isfinite(value) and value > 0))):
+        msg = f"Adaptive: {name} must be positive and finite, got {value}"
+        raise ValueError(msg)
+    return jnp.asarray(np.nan if value is None else value, float)
