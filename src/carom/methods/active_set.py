@@ -1,10 +1,11 @@
-r"""Smooth motion on a set of active contacts: the index-1 form of the constrained equations [Acary2012 (62)-(64)].
+r"""Smooth motion while the modes of all laws stay: the index-1 form of the constrained equations [Acary2012 (62)-(64)].
 
-    M v' = f + W^T lam,     W v' + kappa = 0 for active rows,  lam = 0 for the others,
+    M v' = f + W^T lam,     W v' + kappa = 0 for held rows,  lam = 0 for open contacts,
+    lam_T = -mu lam_N d     for friction that slides in the direction d; the limit of its force for an element,
     kappa = d/dt(W) v + d/dt(zeta): what the relative velocities gain at constant v (missing in (62)-(64): ERRATA)
 
-Rows are those of `contact_rows`: unilateral contacts (masked), then bilateral constraints (always active). Eliminating
-lam stage by stage is the same as (64), and leaves an ordinary differential equation for any Runge-Kutta tableau.
+Rows are those of `contact_rows`; held are closed contacts, sticking friction and bilateral constraints. Eliminating lam
+stage by stage is the same as (64), and leaves an ordinary differential equation for any Runge-Kutta tableau.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from carom.methods.contact_rows import contact_rows, relative_velocities
-from carom.solvers.small import inverse_small, solve_small
+from carom.methods.modes import Modes, frictions_of_contacts
+from carom.solvers.contact_problem import Laws
+from carom.solvers.small import solve_rolled, solve_small
 from carom.state import State, Status
 from carom.systems.system import Origin, System
 from carom.tableaux import Tableau, embedded
@@ -29,40 +32,101 @@ _PROJECTIONS = 3
 _ITERATIONS = 30
 _TOL = 1e-15
 _ROUNDING = 1e-9  # updates this small (relative) that no longer shrink are rounding
+_NOISE = 1e-13  # relative velocities this small (relative to their terms) are zero
 
 
 class Motion(eqx.Module):
-    """Accelerations of the active set at one point."""
+    """Multipliers and accelerations at one point with given modes."""
 
-    gap: Array
-    gamma: Array
-    W: Array
-    M_inv_W: Array
-    kappa: Array
-    free: Array
+    point: Point
     lam: Array
     acceleration: Array
 
     @property
-    def opening(self) -> Array:
-        """Second derivative of the gaps."""
-        return self.W @ self.acceleration + self.kappa
+    def relative(self) -> Array:
+        """Relative accelerations."""
+        return self.point.W @ self.acceleration + self.point.kappa
+
+
+class Point(eqx.Module):
+    """The laws and the free accelerations at (t, q, v); `size` is that of the terms of the relative velocities."""
+
+    gap: Array
+    gamma: Array
+    size: Array
+    W: Array
+    M_inv_W: Array
+    kappa: Array
+    free: Array
+    friction: Array
+    limits: Array
+    laws: Laws
+
+    @property
+    def G(self) -> Array:
+        """Delassus matrix W M^{-1} W^T."""
+        return self.W @ self.M_inv_W
+
+    def noise(self, span: Array) -> Array:
+        """Relative velocities that are zero but for rounding, of velocities and of accelerations over `span`."""
+        return _NOISE * (self.size + span * (jnp.abs(self.W) @ jnp.abs(self.free)))
+
+    @property
+    def rough(self) -> Array:
+        """Friction laws that can stick."""
+        contacts = self.friction[: frictions_of_contacts(self.laws)] > 0
+        return jnp.concatenate([contacts, self.limits[:, 0] < self.limits[:, 1]])
+
+    def sliding(self, modes: Modes) -> tuple[Array, Array]:
+        """E and e of lam = E x + e, where x are the multipliers of held rows and sliding friction follows from them."""
+        laws, n = self.laws, self.laws.contacts
+        d = jnp.where(modes.slipping, modes.directions(self.gamma, _NOISE * self.size), 0.0)
+        _, _, elements, _ = laws.split(d)
+        follows = np.zeros((laws.rows, laws.rows))
+        tangential = np.arange(n * laws.directions)
+        follows[n + tangential, tangential // max(laws.directions, 1)] = 1.0
+        mu = jnp.concatenate([self.friction, jnp.zeros(laws.rows - n)])
+        low, high = self.limits[:, :1], self.limits[:, 1:]
+        given = -high * elements if laws.element_directions == 2 else jnp.where(elements > 0, low, high)
+        given = jnp.where(elements != 0, given, 0.0)
+        before = laws.rows - laws.bilateral - given.size
+        e = jnp.concatenate([jnp.zeros(before), given.ravel(), jnp.zeros(laws.bilateral)])
+        return jnp.asarray(np.eye(laws.rows)) - follows * d[:, None] * mu[None], e
+
+    def under(self, modes: Modes) -> Motion:
+        """The motion with these modes."""
+        G, b = self.G, -(self.W @ self.free + self.kappa)
+        if self.laws.count == self.laws.contacts:
+            lam = multipliers(G, b, modes.held)
+        else:
+            E, e = self.sliding(modes)
+            lam = E @ multipliers(G @ E, b - G @ e, modes.held) + e
+        return Motion(self, lam, self.free + self.M_inv_W @ lam)
+
+    def held_still(self, v: Array, rows: Array) -> Array:
+        """Velocities moved along M^{-1} W^T until held rows have no relative velocity."""
+        return v - self.M_inv_W @ multipliers(self.G, self.gamma, rows)
 
 
 class Piece(eqx.Module):
-    """One Runge-Kutta step on the active set; `error` is the estimate but for the rate at the end."""
+    """One Runge-Kutta step with constant modes; impulses and their work by row.
+
+    `error` is the estimate of the error but for the rate at the end.
+    """
 
     q: Array
     v: Array
     error: tuple[Array, Array]
+    impulse: Array
+    work: Array
     status: Array
     residual: Array
     iterations: Array
     evaluations: Array
 
 
-def motion(system: System, t: Array, q: Array, v: Array, rows: Array) -> Motion:
-    """Everything at (t, q, v) with the mask `rows` of active rows."""
+def survey(system: System, t: Array, q: Array, v: Array) -> Point:
+    """Everything at (t, q, v) that does not depend on modes."""
     at = contact_rows(system, t, q, v)
 
     def gamma(s: Array, x: Array) -> Array:
@@ -70,9 +134,9 @@ def motion(system: System, t: Array, q: Array, v: Array, rows: Array) -> Motion:
 
     kappa = jax.jvp(gamma, (t, q), (jnp.ones_like(t), system.rate(t, q, v)))[1]
     columns = over_mass(system, t, q, jnp.vstack([system.force(t, q, v), at.W]))
-    free, M_inv_W = columns[:, 0], columns[:, 1:]
-    lam = multipliers(at.W @ M_inv_W, -(at.W @ free + kappa), rows)
-    return Motion(at.gap, at.gamma, at.W, M_inv_W, kappa, free, lam, free + M_inv_W @ lam)
+    size = jnp.abs(at.W) @ jnp.abs(v)
+    sets = (at.friction, at.limits, at.laws)
+    return Point(at.gap, at.gamma, size, at.W, columns[:, 1:], kappa, columns[:, 0], *sets)
 
 
 def over_mass(system: System, t: Array, q: Array, rows: Array) -> Array:
@@ -82,7 +146,7 @@ def over_mass(system: System, t: Array, q: Array, rows: Array) -> Array:
 
 
 def masked(S: Array, rows: Array) -> Array:
-    """S on the active rows, the identity elsewhere, scaled to unit diagonal."""
+    """S on the active rows, the identity elsewhere."""
     both = rows[:, None] & rows[None, :]
     return jnp.where(both, S, jnp.asarray(np.eye(S.shape[0])))
 
@@ -91,13 +155,32 @@ def multipliers(S: Array, b: Array, rows: Array) -> Array:
     """S lam = b on the active rows, of least squares and least length where rows are redundant."""
     if S.shape[0] == 0:
         return b
-    S, b = masked(S, rows), jnp.where(rows, b, 0.0)
-    damping = _DAMPING * jnp.diag(S)
-    inverse = inverse_small(S + jnp.diag(damping))
+    return jnp.where(rows, _refined(masked(S, rows), jnp.where(rows, b, 0.0)), 0.0)
+
+
+@jax.custom_jvp
+def _refined(S: Array, b: Array) -> Array:
+    return _refine(_damped_inverse(S), S, b)
+
+
+@_refined.defjvp
+def _refined_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+    (S, b), (dS, db) = primals, tangents
+    inverse = _damped_inverse(S)
+    lam = _refine(inverse, S, b)
+    return lam, _refine(inverse, S, db - dS @ lam)
+
+
+def _damped_inverse(S: Array) -> Array:
+    return solve_rolled(S + _DAMPING * jnp.diag(jnp.diag(S)), jnp.asarray(np.eye(S.shape[0])))
+
+
+def _refine(inverse: Array, S: Array, b: Array) -> Array:
+    """S lam = b from the inverse of a damped S."""
     lam = inverse @ b
     for _ in range(_REFINEMENTS):
         lam = lam + inverse @ (b - S @ lam)
-    return jnp.where(rows, lam, 0.0)
+    return lam
 
 
 def redundancy(S: Array, rows: Array) -> Array:
@@ -137,41 +220,52 @@ class Coefficients(eqx.Module):
 
 
 def smooth_piece(
-    system: System, tableau: Coefficients, state: State, start: Motion, rows: Array, h: Array, form: str
+    system: System, tableau: Coefficients, state: State, start: Motion, modes: Modes, h: Array, form: str
 ) -> Piece:
-    """One step (64) of size h with a constant active set; `start` is the motion at its beginning.
+    """One step (64) of size h with constant modes; `start` is the motion at its beginning.
 
     `form` is "acceleration" (index 1), or "velocity" (index 2): W v + zeta = 0 in every stage.
     """
-    y, rates = (state.q, state.v), (system.rate(state.t, state.q, state.v), start.acceleration)
-    t = state.t + tableau.c * h
+    y, t = (state.q, state.v), state.t + tableau.c * h
 
-    def field(t: Array, q: Array, v: Array) -> tuple[Array, Array]:
-        return system.rate(t, q, v), motion(system, t, q, v, rows).acceleration
+    def field(t: Array, q: Array, v: Array) -> Rates:
+        return rates_of(system, t, q, v, survey(system, t, q, v).under(modes))
 
-    def pressed(t: Array, q: Array, v: Array, lam: Array) -> tuple[tuple[Array, Array], Array]:
-        at = motion(system, t, q, v, rows)
-        rates = (system.rate(t, q, v), at.free + at.M_inv_W @ lam)
-        return rates, jnp.where(rows, at.gamma / h, lam)
+    def pressed(t: Array, q: Array, v: Array, lam: Array) -> tuple[Rates, Array]:
+        at = survey(system, t, q, v)
+        E, e = at.sliding(modes)
+        pushed = Motion(at, lam, at.free + at.M_inv_W @ lam)
+        follows = lam - E @ jnp.where(modes.held, lam, 0.0) - e
+        return rates_of(system, t, q, v, pushed), jnp.where(modes.held, at.gamma / h, follows)
 
-    def residual(Z: tuple) -> tuple[tuple, tuple[Array, Array]]:
+    def residual(Z: tuple) -> tuple[tuple, Rates]:
         places = (y[0] + Z[0], y[1] + Z[1])
         F, held = jax.vmap(pressed)(t, *places, Z[2]) if form == "velocity" else (jax.vmap(field)(t, *places), ())
-        defect = tuple(x - h * (tableau.A @ f) for x, f in zip(Z, F))
+        defect = tuple(x - h * (tableau.A @ f) for x, f in zip(Z, F[:2]))
         return (*defect, held) if form == "velocity" else defect, F
 
+    rates = rates_of(system, state.t, state.q, state.v, start)
     if tableau.explicit:
         F, found = _explicit_stages(field, tableau, state, rates, h), Found.at_once(tableau.b.size)
     else:
-        guess = tuple(h * jnp.outer(tableau.c, f) for f in rates)
+        guess = tuple(h * jnp.outer(tableau.c, f) for f in rates[:2])
         size = tuple(jnp.max(jnp.abs(x)) + h * jnp.max(jnp.abs(f)) + 1e-290 for x, f in zip(y, rates))
         if form == "velocity":
             guess = (*guess, jnp.tile(start.lam, (tableau.b.size, 1)))
-            size = (*size, jnp.max(jnp.abs(start.lam), initial=0.0) + jnp.max(jnp.abs(start.free)) + 1e-290)
+            size = (*size, jnp.max(jnp.abs(start.lam), initial=0.0) + jnp.max(jnp.abs(start.point.free)) + 1e-290)
         F, found = _newton(residual, guess, size, tableau.b.size)
-    q, v = (x + h * (tableau.b @ f) for x, f in zip(y, F))
-    error = tuple(h * (tableau.error[0] * f0 + tableau.error[1:-1] @ f) for f0, f in zip(rates, F))
-    return Piece(q, v, error, found.status, found.update, found.iterations, found.evaluations)
+    gained = [h * (tableau.b @ f) for f in F]
+    q, v = y[0] + gained[0], y[1] + gained[1]
+    error = tuple(h * (tableau.error[0] * f0 + tableau.error[1:-1] @ f) for f0, f in zip(rates[:2], F))
+    return Piece(q, v, error, *gained[2:], found.status, found.update, found.iterations, found.evaluations)
+
+
+Rates = tuple[Array, Array, Array, Array]
+
+
+def rates_of(system: System, t: Array, q: Array, v: Array, at: Motion) -> Rates:
+    """Rates of q, of v, of the impulses and of their work, the last two by row."""
+    return system.rate(t, q, v), at.acceleration, at.lam, at.lam * at.point.gamma
 
 
 class Found(eqx.Module):
@@ -188,24 +282,24 @@ class Found(eqx.Module):
         return cls(jnp.int32(Status.OK), jnp.zeros(()), jnp.int32(0), jnp.int32(stages))
 
 
-def _explicit_stages(field, tableau: Coefficients, state: State, rates: tuple[Array, Array], h: Array):
+def _explicit_stages(field, tableau: Coefficients, state: State, rates: Rates, h: Array) -> Rates:
     s = tableau.b.size
 
-    def stage(i: Array, F: tuple[Array, Array]) -> tuple[Array, Array]:
+    def stage(i: Array, F: Rates) -> Rates:
         q, v = (y + h * (tableau.A[i] @ f) for y, f in zip((state.q, state.v), F))
         new = field(state.t + tableau.c[i] * h, q, v)
-        return F[0].at[i].set(new[0]), F[1].at[i].set(new[1])
+        return tuple(f.at[i].set(x) for f, x in zip(F, new))  # pyright: ignore
 
-    first = (jnp.zeros((s, rates[0].size)).at[0].set(rates[0]), jnp.zeros((s, rates[1].size)).at[0].set(rates[1]))
-    return jax.lax.fori_loop(1, s, stage, first)
+    first = tuple(jnp.zeros((s, f.size)).at[0].set(f) for f in rates)
+    return jax.lax.fori_loop(1, s, stage, first)  # pyright: ignore
 
 
-def _newton(residual, guess: tuple, size: tuple, stages: int) -> tuple[tuple[Array, Array], Found]:
+def _newton(residual, guess: tuple, size: tuple, stages: int) -> tuple[Rates, Found]:
     """Newton's method on the stage unknowns, one row per stage; returns the rates F of the last iterate."""
     first, unravel = ravel_pytree(guess)
     scale = ravel_pytree(tuple(jnp.broadcast_to(x, z.shape) for x, z in zip(size, guess)))[0]
 
-    def flat(z: Array) -> tuple[Array, tuple[Array, Array]]:
+    def flat(z: Array) -> tuple[Array, Rates]:
         r, F = residual(unravel(z))
         return ravel_pytree(r)[0], F
 
@@ -222,7 +316,7 @@ def _newton(residual, guess: tuple, size: tuple, stages: int) -> tuple[tuple[Arr
         _, _, update, settled, k = loop
         return ~settled & (k < _ITERATIONS) & ((k == 0) | jnp.isfinite(update))
 
-    nothing = (jnp.zeros_like(guess[0]), jnp.zeros_like(guess[1]))
+    nothing = jax.tree.map(lambda f: jnp.zeros(f.shape, f.dtype), jax.eval_shape(residual, guess)[1])
     start = (first, nothing, jnp.asarray(jnp.inf), jnp.asarray(False), jnp.zeros((), jnp.int32))
     _, F, update, _, k = jax.lax.while_loop(running, iterate, start)
     status = jnp.where(update <= _ROUNDING, Status.OK, Status.NEWTON_DIVERGED).astype(jnp.int32)
@@ -230,7 +324,7 @@ def _newton(residual, guess: tuple, size: tuple, stages: int) -> tuple[tuple[Arr
 
 
 def onto_active(system: System, t: Array, q: Array, v: Array, rows: Array, positions: bool) -> tuple[Array, Array]:
-    """Velocities (and positions) moved along M^{-1} W^T until active rows have no relative velocity (no gap)."""
+    """Velocities (and positions) moved along M^{-1} W^T until held rows have no relative velocity (no gap)."""
 
     def directions(x: Array) -> tuple[Array, Array, Array]:
         at = contact_rows(system, t, x, v)
@@ -240,7 +334,9 @@ def onto_active(system: System, t: Array, q: Array, v: Array, rows: Array, posit
     def correct(_, x: Array) -> Array:
         _, M_inv_W, S = directions(x)
         gap = jnp.zeros(0) if system.contacts is None else system.contacts.gaps(system.params, t, x)
-        depth = multipliers(S, jnp.concatenate([gap, system.constraint(t, x)]), rows)
+        constraint = system.constraint(t, x)
+        friction = jnp.zeros(rows.size - gap.size - constraint.size)
+        depth = multipliers(S, jnp.concatenate([gap, friction, constraint]), rows)
         return x - system.rate(t, x, M_inv_W @ depth) + system.rate(t, x, jnp.zeros_like(v))
 
     if positions:

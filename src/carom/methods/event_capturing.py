@@ -23,12 +23,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
-from carom.methods.active_set import Coefficients, Motion, motion, onto_active, redundancy, smooth_piece
+from carom.methods.active_set import Coefficients, Motion, Point, onto_active, redundancy, smooth_piece, survey
 from carom.methods.base import SMOOTH, AbstractMethod
-from carom.methods.contact_rows import Event, contact_rows, events, laws_of, unknown_modes
+from carom.methods.contact_rows import Event, contact_rows, events, unknown_modes
 from carom.methods.location import Aim, Trial, locate, status_of
+from carom.methods.margins import at_rest, come_to_rest, headings, margins, resolved, slip_begins
+from carom.methods.modes import Modes, by_row, frictions_of_contacts, lengths, totals
 from carom.methods.moreau_theta import report, theta_step
-from carom.solvers.contact_problem import CONSTRAINT, IMPRESSED, Laws, contact_problem
+from carom.solvers.contact_problem import Laws, contact_problem
 from carom.solvers.semismooth import SemismoothNewton
 from carom.state import Info, State, Status, Step
 from carom.systems.arguments import numbers
@@ -36,6 +38,7 @@ from carom.systems.system import System
 from carom.tableaux import Tableau
 
 _TOUCHING = 1e-10  # gaps and velocities this small (relative) are zero at the start
+_REST = 1e-11  # slip velocities after an impact this small (relative to their terms) are zero
 _STILL = 1e-13  # velocities after an impact this small (relative) are zero
 _SLACK = 1e-9  # gaps that open with an acceleration this small (relative) stay closed, redundant ones among them
 _LONGEST = 0.125  # of the step: a critical step is not longer
@@ -46,27 +49,30 @@ _BRIEF = 2.0  # bounces that last no longer than so many critical steps end in p
 class CaptureMemory(eqx.Module):
     """What the next step must know.
 
-    `closed` are the active contacts, or, if `unsettled`, those among which the next step has to choose; `located` those
-    of the critical step to come; `mode` the modes of the last row; `h` the step of the grid, if the last was `short`.
+    `modes` are those of the laws; if `unsettled`, the next step has to choose among the closed contacts and the
+    sticking friction. `located` are the contacts of the critical step to come, `last` the modes of the last row as
+    numbers, `h` the step of the grid if the last was `short`, `events` the number of pieces cut by events in a row.
     """
 
-    closed: Array
+    modes: Modes
     located: Array
-    mode: Array
+    last: Array
     unsettled: Array = eqx.field(converter=jnp.asarray)
     h: Array = eqx.field(converter=jnp.asarray)
     short: Array = eqx.field(converter=jnp.asarray)
+    events: Array = eqx.field(converter=jnp.asarray)
 
 
 class Phase(eqx.Module):
-    """Where a step stands: the active set, located contacts, last modes, grid step, critical length and its floor."""
+    """Where a step stands: modes, located contacts, last modes, grid step, critical length and its floor, events."""
 
-    active: Array
+    modes: Modes
     located: Array
-    mode: Array
+    last: Array
     nominal: Array
     window: Array
     floor: Array
+    events: Array
 
 
 class EventCapturing(AbstractMethod):
@@ -83,6 +89,7 @@ class EventCapturing(AbstractMethod):
         projection: move q and v back onto closed contacts and bilateral constraints after every piece, against drift.
         form: what closed contacts hold, their "acceleration" (index 1) or, for comparison, their "velocity" (index 2).
         solver: of the contact problems.
+        most_events: so many events in a row, without a whole step between them, are too many.
         tolerance: (rtol, atol) to which events are located instead of C h^{p+1}; `carom.Adaptive` gives its own.
 
     Example:
@@ -96,9 +103,10 @@ class EventCapturing(AbstractMethod):
     projection: bool = eqx.field(static=True)
     form: str = eqx.field(static=True)
     solver: Any
+    most_events: Array
     tolerance: Array | None
 
-    handles = SMOOTH | {"contacts", "constraints"}
+    handles = SMOOTH | {"contacts", "friction", "constraints"}
     gives = frozenset({"modes", "local error"})
 
     def __init__(
@@ -109,6 +117,7 @@ class EventCapturing(AbstractMethod):
         projection: bool = False,
         form: str = "acceleration",
         solver: Any = SemismoothNewton(),  # noqa: B008
+        most_events: int = 1000,
         tolerance: ArrayLike | None = None,
     ):
         if not isinstance(tableau, Tableau):
@@ -130,6 +139,7 @@ class EventCapturing(AbstractMethod):
             msg = f"EventCapturing: theta must lie in [0, 1], got {theta}"
             raise ValueError(msg)
         self.tolerance = None if tolerance is None else numbers(tolerance, "EventCapturing: tolerance", positive=True)
+        self.most_events = numbers(most_events, "EventCapturing: most_events", positive=True)
         self.tableau, self.projection, self.form, self.solver = Coefficients(tableau), projection, form, solver
 
     @property
@@ -143,11 +153,11 @@ class EventCapturing(AbstractMethod):
         return self.tableau.error_power, self.tableau.power - 1.0
 
     def field(self, system: System, mode: Array | None) -> Any:
-        """The motion on the active set of a row."""
+        """The motion with the modes of a row."""
 
         def rates(t: Array, q: Array, v: Array) -> tuple[Array, Array]:
-            rows = all_rows(system, State(q, v, t), mode == CONSTRAINT)
-            return system.rate(t, q, v), motion(system, t, q, v, rows).acceleration
+            at = survey(system, t, q, v)
+            return system.rate(t, q, v), at.under(Modes.of_numbers(at.laws, mode)).acceleration
 
         return rates
 
@@ -161,36 +171,40 @@ class EventCapturing(AbstractMethod):
         return "EventCapturing: pass the system itself, not a regularised one" if system.shift is not None else None
 
     def init(self, system: System, state: State) -> CaptureMemory:
-        """Contacts that touch and are at rest are candidates for the first active set."""
-        n = laws_of(system, state).contacts
-        at = contact_rows(system, state.t, state.q, state.v)
+        """Contacts that touch and are at rest, and friction that does not slip, are candidates for the first modes."""
+        at = survey(system, state.t, state.q, state.v)
+        n = at.laws.contacts
         speed = jnp.max(jnp.abs(at.W), initial=0.0) * jnp.max(jnp.abs(state.v)) + _TOUCHING
         size = jnp.max(jnp.abs(state.q)) + _TOUCHING
         touching = (at.gap <= _TOUCHING * size) & (jnp.abs(at.gamma[:n]) <= _TOUCHING * speed)
-        return CaptureMemory(
-            touching, jnp.zeros(n, bool), unknown_modes(laws_of(system, state)), True, jnp.zeros(()), False
-        )
+        modes = Modes(touching, at_rest(at, _TOUCHING), headings(at, at.gamma), at.laws)
+        zero = jnp.zeros((), jnp.int32)
+        return CaptureMemory(modes, jnp.zeros(n, bool), unknown_modes(at.laws), True, jnp.zeros(()), False, zero)
 
     def step(self, system: System, state: State, memory: CaptureMemory, h: Array) -> Step:
         """One smooth piece, or one critical step."""
         nominal = jnp.where(memory.short, memory.h, h)
         floor = _ROUNDING * jnp.maximum(jnp.abs(state.t), nominal)
         longest = jnp.maximum(_LONGEST * nominal, floor)
-        active = memory.closed
-        if active.size:
-            active = jax.lax.cond(memory.unsettled, lambda: self.settle(system, state, active), lambda: active)
-        start = motion(system, state.t, state.q, state.v, all_rows(system, state, active))
+        at, modes, chosen = survey(system, state.t, state.q, state.v), memory.modes, jnp.int32(Status.OK)
+        if at.laws.count:
+            modes, chosen = jax.lax.cond(memory.unsettled, lambda: self.settle(at, modes), lambda: (modes, chosen))
+        start = at.under(modes)
         window = jnp.clip(self.critical_length(system, state, start, nominal), floor, longest)
-        rate = start.gamma[: active.size]
-        falls = ~active & (rate < 0) & (start.gap <= -rate * (1 - self.theta) * window)  # no room for a piece before
-        now = Phase(active, memory.located | falls, memory.mode, nominal, window, floor)
-        if not active.size:
+        falls = falling(at, modes, (1 - self.theta) * window, nominal)  # no room for a piece before
+        now = Phase(modes, memory.located | falls, memory.last, nominal, window, floor, memory.events)
+        if not at.laws.count:
             return self.smooth_step(system, state, now, start, h)
-        return jax.lax.cond(
-            jnp.any(now.located),
-            lambda: self.critical_step(system, state, now, h),
+        step = jax.lax.cond(
+            jnp.any(now.located) | jolted(at, modes),
+            lambda: self.critical_step(system, state, now, start, h),
             lambda: self.smooth_step(system, state, now, start, h),
         )
+        held = Modes(modes.closed | now.located, modes.stuck, modes.heading, at.laws).held
+        many = step.memory.events > self.most_events
+        status = jnp.where(chosen != Status.OK, chosen, jnp.where(many, Status.TOO_MANY_EVENTS, step.info.status))
+        extra = {"redundant": redundancy(at.G, held)}
+        return eqx.tree_at(lambda s: (s.info.status, s.info.extra), step, (status, extra))
 
     def critical_length(self, system: System, state: State, start: Motion, h: Array) -> Array:
         """C h^{p+1}, or the time in which neither coordinates nor velocities change by more than the tolerance."""
@@ -203,74 +217,95 @@ class EventCapturing(AbstractMethod):
 
     def smooth_step(self, system: System, state: State, now: Phase, start: Motion, h: Array) -> Step:
         """The smooth piece up to the first event, or over the whole of h."""
-        active, window, n = now.active, now.window, now.active.size
-        rows = all_rows(system, state, active)
+        modes, window, laws = now.modes, now.window, now.modes.laws
+        n, longest = laws.contacts, h
+        if laws.directions == 2 or laws.element_directions == 2:
+            longest = jnp.minimum(h, jnp.maximum(resolved(start, modes), window))
 
         def attempt(tau: Array) -> Trial:
-            piece = smooth_piece(system, self.tableau, state, start, rows, tau, self.form)
-            return Trial(tau, piece, motion(system, state.t + tau, piece.q, piece.v, rows), active)
+            piece = smooth_piece(system, self.tableau, state, start, modes, tau, self.form)
+            at = survey(system, state.t + tau, piece.q, piece.v).under(modes)
+            return Trial(tau, piece, at, margins(at, modes, now.nominal))
 
         aim = Aim(window, (1 - self.theta) * window, now.floor)  # so that (16b) puts the bounce at its place
-        search = locate(attempt, start, active, h, aim, jnp.any(now.located))
-        trial, at, tau = search.trial, search.trial.at, search.trial.tau
-        q, v = trial.piece.q, trial.piece.v
+        search = locate(attempt, start, margins(start, modes, now.nominal), longest, aim, jnp.any(now.located))
+        trial, tau = search.trial, search.trial.tau
+        at, q, v = trial.at.point, trial.piece.q, trial.piece.v
+        located = jnp.any(search.suspects) & falling(at, modes, window, now.nominal)
+        new, changed = after_piece(trial, modes, ~jnp.any(located), window)
+        if laws.count > n:
+            v = at.held_still(v, modes.held | new.held)
         if self.projection:
-            q, v = onto_active(system, state.t + tau, q, v, rows, positions=True)
-        falls = ~active & (at.gamma[:n] < 0) & (at.gap <= -at.gamma[:n] * window)
-        located = jnp.any(search.suspects) & falls
-        released = trial.releases & ~jnp.any(located)
-        mode = modes(active)
-        ends = (system.rate(state.t + tau, trial.piece.q, trial.piece.v), at.acceleration)
+            q, v = onto_active(system, state.t + tau, q, v, new.held, positions=True)
+        counted = now.events + (changed | jnp.any(located))
+        whole = tau >= h
+        memory = CaptureMemory(
+            new, located, modes.numbers, changed, now.nominal, ~whole, jnp.where(whole, 0, counted).astype(jnp.int32)
+        )
+        free = laws.rows - laws.bilateral
+        ends = (system.rate(state.t + tau, trial.piece.q, trial.piece.v), trial.at.acceleration)
         local_error = tuple(e + tau * self.tableau.error[-1] * f for e, f in zip(trial.piece.error, ends))
-        new = CaptureMemory(active & ~released, located, mode, jnp.any(released), now.nominal, tau < h)
         info = Info(
             status=status_of(search, window),
             residual=trial.piece.residual,
             iterations=search.iterations,
             evaluations=search.evaluations + 1,
             local_error=local_error,  # pyright: ignore
-            impulse=0.5 * tau * (start.lam + at.lam)[:n],
-            mode=mode,
-            event=events(laws_of(system, state), now.mode, mode),
-            work=jnp.zeros(n),
-            multiplier=-at.lam[n:] if at.lam.size > n else None,
-            extra={"redundant": redundancy(at.W @ at.M_inv_W, rows)},
+            impulse=trial.piece.impulse[:free],
+            mode=modes.numbers,
+            event=events(laws, now.last, modes.numbers),
+            work=by_law(laws, trial.piece.work),
+            multiplier=-trial.at.lam[free:] if laws.bilateral else None,
         )
-        return Step(state.moved(state.t + tau, q, v), new, info)
+        return Step(state.moved(state.t + tau, q, v), memory, info)
 
-    def critical_step(self, system: System, state: State, now: Phase, h: Array) -> Step:
-        """Moreau's scheme over the located events, then the choice which contacts stay closed."""
-        n, window = now.active.size, jnp.minimum(now.window, h)
-        taking_part = now.active | now.located
-        rows = all_rows(system, state, taking_part)
-        held = all_rows(system, state, now.active)
-        state = state.moved(state.t, *onto_active(system, state.t, state.q, state.v, held, positions=False))
-        impact = theta_step(system, state, window, self.theta, taking_part, jnp.zeros(rows.size), self.solver)
-        t = state.t + window
-        held = now.active & (impact.result.P[:n] > 0)
-        closed = closing(system, state.moved(t, impact.q, impact.v), taking_part, held, window)
-        q, v = onto_active(system, t, impact.q, impact.v, all_rows(system, state, closed), positions=self.projection)
-        mode = modes(now.active & closed)
-        info = report(impact, now.mode, mode, window)
-        bounced = now.located & ~closed & (impact.result.P[:n] > 0)
-        event = jnp.where(bounced, Event.BOUNCES, events(laws_of(system, state), now.mode, mode)).astype(jnp.int32)
-        extra = {"redundant": redundancy(impact.problem.G, rows)}
+    def critical_step(self, system: System, state: State, now: Phase, start: Motion, h: Array) -> Step:
+        """Moreau's scheme over the located events, then the choice which laws stay held."""
+        modes, window = now.modes, jnp.minimum(now.window, h)
+        laws, n = modes.laws, modes.laws.contacts
+        taking_part = modes.closed | now.located
+        state = state.moved(state.t, state.q, start.point.held_still(state.v, modes.held))
+        impact = theta_step(system, state, window, self.theta, taking_part, jnp.zeros(laws.rows), self.solver)
+        t, P = state.t + window, impact.result.P
+        at = survey(system, t, impact.q, impact.v)
+        new = closing(at, modes, taking_part, modes.closed & (P[:n] > 0), impact.v, window)
+        q, v = impact.q, at.held_still(impact.v, new.held)
+        if self.projection:
+            q, v = onto_active(system, t, q, v, new.held, positions=True)
+        stays = modes.closed & new.closed
+        seen = Modes(stays, jnp.where(new.stuck, modes.stuck, False), new.heading, laws)
+        number = jnp.where(jnp.concatenate([~stays, new.stuck & seen.carried]), now.last, seen.numbers)
+        number = jnp.where(np.arange(laws.count) < n, seen.numbers, number) if n else number
+        info = report(impact, now.last, number, window)
+        bounced = jnp.concatenate([now.located & ~new.closed & (P[:n] > 0), jnp.zeros(laws.count - n, bool)])
+        event = jnp.where(bounced, Event.BOUNCES, events(laws, now.last, number)).astype(jnp.int32)
         none = (jnp.zeros_like(q), jnp.zeros_like(v))
-        info = eqx.tree_at(
-            lambda i: (i.event, i.extra, i.local_error), info, (event, extra, none), is_leaf=lambda x: x is None
+        info = eqx.tree_at(lambda i: (i.event, i.local_error), info, (event, none), is_leaf=lambda x: x is None)
+        memory = CaptureMemory(
+            new, jnp.zeros(n, bool), number, True, now.nominal, window < h, (now.events + 1).astype(jnp.int32)
         )
-        new = CaptureMemory(closed, jnp.zeros(n, bool), mode, True, now.nominal, window < h)
-        return Step(state.moved(t, q, v), new, info)
+        return Step(state.moved(t, q, v), memory, info)
 
-    def settle(self, system: System, state: State, candidates: Array) -> Array:
-        """Which contacts at rest press: the complementarity (63) of accelerations and multipliers."""
-        n = candidates.size
-        at = motion(system, state.t, state.q, state.v, all_rows(system, state, jnp.zeros(n, bool)))
-        laws = Laws(n, 0, 0, 0, laws_of(system, state).bilateral)
-        sets = {"friction": jnp.zeros(n), "limits": jnp.zeros((0, 2))}
-        problem = contact_problem(at.W, at.M_inv_W, laws, c=at.W @ at.free + at.kappa, active=candidates, **sets)
-        opening = problem.velocity(self.solver(problem, jnp.zeros(at.W.shape[0])).P)[:n]
-        return candidates & (opening <= _SLACK * jnp.max(jnp.abs(problem.c)))
+    def settle(self, at: Point, modes: Modes) -> tuple[Modes, Array]:
+        """Which laws at rest stay so: the complementarity (63) of accelerations and multipliers, with friction.
+
+        Friction that slides already is no unknown: its force follows the normal one.
+        """
+        laws, n, k = at.laws, at.laws.contacts, frictions_of_contacts(at.laws)
+        E, e = at.sliding(modes)
+        candidates = modes.stuck & at.rough
+        friction = jnp.where(candidates[:k], at.friction[:k], 0.0) if k else jnp.zeros(n)
+        limits = jnp.where(candidates[k:, None], at.limits, 0.0)
+        c = at.W @ (at.free + at.M_inv_W @ e) + at.kappa
+        sets = {"active": modes.closed, "friction": friction, "limits": limits}
+        problem = contact_problem(at.W, at.M_inv_W @ E, laws, c=c, **sets)
+        result = self.solver(problem, jnp.zeros(laws.rows))
+        gained = problem.velocity(result.P)
+        slack = _SLACK * jnp.max(jnp.abs(c))
+        closed = modes.closed & (gained[:n] <= slack)
+        begins = candidates & ~(lengths(laws, gained) <= slack)
+        heading = jnp.where(by_row(laws, begins), headings(at, gained), modes.heading)
+        return Modes(closed, candidates & ~begins, heading, laws), result.status
 
     def explain(self, system: System, state: State, memory: CaptureMemory, status: Status) -> str:
         """Which contact is about to have an event."""
@@ -278,7 +313,7 @@ class EventCapturing(AbstractMethod):
             return ""
         at = contact_rows(system, state.t, state.q, state.v)
         gap, rate = np.asarray(at.gap), np.asarray(at.gamma)[: at.gap.size]
-        falling = ~np.asarray(memory.closed) & (rate < 0)
+        falling = ~np.asarray(memory.modes.closed) & (rate < 0)
         i = int(np.argmin(np.where(falling, gap / np.where(falling, -rate, 1.0), np.inf)))
         return f"Contact {i} has the gap {gap[i]:.6g} and the rate {rate[i]:.6g} there; is its gap continuous?"
 
@@ -291,25 +326,52 @@ class EventCapturing(AbstractMethod):
             warnings.warn(msg, stacklevel=4)
 
 
-def closing(system: System, state: State, candidates: Array, held: Array, window: Array) -> Array:
-    """Contacts that stay: held by an impulse, without velocity, or with a flight too short or an apex too low."""
-    n = candidates.size
-    at = contact_rows(system, state.t, state.q, state.v)
+def falling(at: Point, modes: Modes, time: Array, span: Array) -> Array:
+    """Open contacts that reach the surface within `time`; rounding over `span` is no motion."""
+    n = modes.closed.size
     rate = at.gamma[:n]
-    still = _STILL * jnp.max(jnp.abs(state.v)) * jnp.max(jnp.abs(at.W))
+    return ~modes.closed & (rate < -at.noise(span)[:n]) & (at.gap <= -rate * time)
+
+
+def after_piece(trial: Trial, modes: Modes, calm: Array, window: Array) -> tuple[Modes, Array]:
+    """The modes after a piece, and whether the next step has to settle them; forces end only if it is `calm`."""
+    over, n = trial.margins.over & ~trial.margins.timed & calm, modes.closed.size
+    released = over[:n]
+    new = Modes(modes.closed & ~released, modes.stuck, modes.heading, modes.laws)
+    if not modes.stuck.size:
+        return new, jnp.any(released)
+    stops = come_to_rest(trial.at, modes, window)
+    new = slip_begins(trial.at, new, over[n:])
+    at = trial.at.point
+    heading = jnp.where(modes.slipping, modes.directions(at.gamma, at.noise(window)), new.heading)
+    return Modes(new.closed, new.stuck | stops, heading, modes.laws), jnp.any(over) | jnp.any(stops)
+
+
+def closing(at: Point, modes: Modes, candidates: Array, held: Array, v: Array, window: Array) -> Modes:
+    """The modes after an impact; contacts stay that are held by an impulse, have no velocity, or fly too shortly."""
+    n = candidates.size
+    rate = at.gamma[:n]
+    still = _STILL * jnp.max(jnp.abs(v)) * jnp.max(jnp.abs(at.W))
     resting = held | (candidates & (rate <= still))
-    pressed = motion(system, state.t, state.q, state.v, all_rows(system, state, resting))
-    down = jnp.maximum(-pressed.opening[:n], 0.0)
+    stuck, heading = at_rest(at, _REST), headings(at, at.gamma)
+    pressed = at.under(Modes(resting, stuck, heading, modes.laws))
+    down = jnp.maximum(-pressed.relative[:n], 0.0)
     brief = rate <= 0.5 * _BRIEF * window * down
     below = at.gap * down <= -0.5 * rate * rate
-    return resting | (candidates & (down > 0) & (brief | below))
+    closed = resting | (candidates & (down > 0) & (brief | below))
+    return Modes(closed, stuck, heading, modes.laws)
 
 
-def all_rows(system: System, state: State, active: Array) -> Array:
-    """The mask of rows: active contacts, and all bilateral constraints."""
-    return jnp.concatenate([active, jnp.ones(laws_of(system, state).bilateral, bool)])
+def jolted(at: Point, modes: Modes) -> Array:
+    """Whether an element slips against an unlimited force, which takes an impulse to stop."""
+    laws = at.laws
+    if not laws.elements:
+        return jnp.asarray(False)
+    k = frictions_of_contacts(laws)
+    forward = modes.signs[k:] > 0
+    return jnp.any(~modes.stuck[k:] & jnp.isinf(jnp.where(forward, at.limits[:, 0], at.limits[:, 1])))
 
 
-def modes(active: Array) -> Array:
-    """Mode of every contact."""
-    return jnp.where(active, CONSTRAINT, IMPRESSED).astype(jnp.int32)
+def by_law(laws: Laws, x: Array) -> Array:
+    """Rows summed over each law that has a mode."""
+    return jnp.concatenate([x[: laws.contacts], totals(laws, x)])

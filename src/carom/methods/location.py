@@ -1,6 +1,7 @@
-"""Rough location of the first event inside a step: Newton on gaps, secants on multipliers [Acary2012 Algorithm 1].
+"""Rough location of the first event inside a step: Newton on gaps and slip, secants on forces [Acary2012 Algorithm 1].
 
-An open contact has an event where its gap is negative and falling; a closed one where its multiplier is negative. Right
+An open contact has an event where its gap is negative and falling; a closed one where its multiplier is negative;
+friction that sticks where its limit is reached, friction that slides where its slip turns round (`margins`). Right
 after a bounce the gap may be negative but rises: the bracket then begins at the apex, as the corrected algorithm wants.
 """
 
@@ -14,12 +15,14 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.methods.active_set import Motion, Piece
+from carom.methods.margins import Margins
 from carom.state import Status
 
 _MOST_TRIALS = 120
 _JUMP = 100.0  # a gap that changes by so many times its rate over the bracket jumps
 _ROUNDING = 1e-12
 _CLOSE = 1 / 16  # of the window: impacts are aimed at so well
+_SHORTEST = 1e-4  # of the step: a piece whose equations cannot be solved is tried again, not shorter than this
 
 
 class Trial(eqx.Module):
@@ -28,35 +31,17 @@ class Trial(eqx.Module):
     tau: Array
     piece: Piece
     at: Motion
-    active: Array
-
-    @property
-    def impacts(self) -> Array:
-        """Open contacts that have passed through the surface and still go down."""
-        n = self.active.size
-        return ~self.active & (self.at.gap < 0) & (self.at.gamma[:n] < 0)
-
-    @property
-    def releases(self) -> Array:
-        """Closed contacts that pull: persistent contact is released by the multiplier, never by the gap."""
-        return self.active & (self.at.lam[: self.active.size] < 0)
-
-    @property
-    def happened(self) -> Array:
-        """Whether an event lies before the end."""
-        return jnp.any(self.impacts | self.releases)
+    margins: Margins
 
 
 class Search(eqx.Module):
-    """The bracket [low, high] around the first event, the trial made last, and the events seen at `high`."""
+    """The bracket [low, high] around the first event with margins there, the last trial, and the events at `high`."""
 
     trial: Trial
     low: Array
     high: Array
-    lam_low: Array
-    lam_high: Array
-    gap_low: Array
-    gap_high: Array
+    margin_low: Array
+    margin_high: Array
     suspects: Array
     width: Array
     k: Array
@@ -66,20 +51,22 @@ class Search(eqx.Module):
 
 
 class Aim(eqx.Module):
-    """Where to stop: `lead` before an impact, just behind a release, to a part of `window`; not closer than `floor`."""
+    """Where to stop: `lead` before an impact, just behind the end of a force; to a part of `window`, or to `floor`."""
 
     window: Array
     lead: Array
     floor: Array
 
 
-def locate(attempt: Callable[[Array], Trial], start: Motion, active: Array, h: Array, aim: Aim, idle: Array) -> Search:
+def locate(
+    attempt: Callable[[Array], Trial], start: Motion, margins: Margins, h: Array, aim: Aim, idle: Array
+) -> Search:
     """The first event in (0, h], to within `aim.window`; without one the trial over the whole step.
 
-    `attempt(tau)` integrates over tau. `idle` (of a lane that has something else to do) ends the search at once.
+    `attempt(tau)` integrates over tau; `start` and `margins` are those at zero. `idle` (of a lane that has something
+    else to do) ends the search at once.
     """
     window = aim.window
-    n = active.size
 
     def next_trial(s: Search) -> Array:
         tau, _ = crossing(s, aim)
@@ -92,64 +79,63 @@ def locate(attempt: Callable[[Array], Trial], start: Motion, active: Array, h: A
 
     def look(s: Search) -> Search:
         trial = attempt(next_trial(s))
-        seen = trial.happened
+        failed = trial.piece.status != Status.OK
+        over = trial.margins.over & ~failed
+        seen = jnp.any(over) | failed
         closing = s.high - s.low <= window
         keep = lambda new, old: jnp.where(seen, new, old)  # noqa: E731
         s = Search(
             trial,
             keep(s.low, trial.tau),
             keep(trial.tau, s.high),
-            keep(s.lam_low, trial.at.lam[:n]),
-            keep(trial.at.lam[:n], s.lam_high),
-            keep(s.gap_low, trial.at.gap),
-            keep(trial.at.gap, s.gap_high),
-            keep(trial.impacts | trial.releases, s.suspects),
+            keep(s.margin_low, trial.margins.value),
+            keep(jnp.where(failed, s.margin_high, trial.margins.value), s.margin_high),
+            keep(over, s.suspects),
             jnp.where(s.k % 3 == 2, s.high - s.low, s.width),
             s.k + 1,
             s.evaluations + trial.piece.evaluations + 1,
             s.iterations + trial.piece.iterations,
             s.done,
         )
-        tau, releases = crossing(s, aim)
-        near = jnp.where(
-            releases, seen & (jnp.abs(trial.tau - tau) <= window), jnp.abs(trial.tau - tau) <= _CLOSE * window
-        )
+        tau, first = crossing(s, aim)
+        away = jnp.abs(trial.tau - tau)
+        forces, gaps = jnp.any(first & ~trial.margins.timed), jnp.any(first & trial.margins.gaps)
+        near = jnp.where(forces, seen & (away <= window), away <= jnp.where(gaps, _CLOSE, 1.0) * window)
         free = ~jnp.any(s.suspects)
-        failed = trial.piece.status != Status.OK
-        return eqx.tree_at(lambda x: x.done, s, free | near | (closing & seen) | failed)
+        hopeless = trial.tau < _SHORTEST * h
+        return eqx.tree_at(lambda x: x.done, s, jnp.where(failed, hopeless, free | near | (closing & seen)))
 
     def running(s: Search) -> Array:
         return ~s.done & (s.k < _MOST_TRIALS)
 
     zero = jnp.zeros((), jnp.int32)
     empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(attempt, h))
-    before = eqx.tree_at(lambda x: (x.tau, x.at, x.active), empty, (jnp.zeros_like(h), start, active))
-    lam, none = start.lam[:n], jnp.zeros(n, bool)
+    before = eqx.tree_at(lambda x: (x.tau, x.at, x.margins), empty, (jnp.zeros_like(h), start, margins))
+    none = jnp.zeros(margins.value.size, bool)
     first = Search(
-        before, jnp.zeros_like(h), h, lam, lam, start.gap, start.gap, none, h, zero, zero, zero, jnp.asarray(idle)
+        before, jnp.zeros_like(h), h, margins.value, margins.value, none, h, zero, zero, zero, jnp.asarray(idle)
     )
     return jax.lax.while_loop(running, look, first)
 
 
 def crossing(s: Search, aim: Aim) -> tuple[Array, Array]:
-    """Where to stop for the first of the suspects to cross zero, and whether it is a release."""
-    trial, n = s.trial, s.suspects.size
-    rate = trial.at.gamma[:n]
-    falls = rate < 0
-    hit = jnp.where(falls, trial.tau - trial.at.gap / jnp.where(falls, rate, -1.0), 0.5 * (s.low + s.high))
-    drop = s.lam_low - s.lam_high
-    share = jnp.where(drop > 0, s.lam_low / jnp.where(drop > 0, drop, 1.0), 0.5)
-    opens = s.low + jnp.clip(share, 0.0, 1.0) * (s.high - s.low)
-    times = jnp.where(s.suspects, jnp.where(trial.active, opens + 0.25 * aim.window, hit - aim.lead), jnp.inf)
+    """Where to stop for the first of the suspects to cross zero, and which these are."""
+    trial, now = s.trial, s.trial.margins
+    falls = now.rate < 0
+    hit = jnp.where(falls, trial.tau - now.value / jnp.where(falls, now.rate, -1.0), 0.5 * (s.low + s.high))
+    drop = s.margin_low - s.margin_high
+    share = jnp.where(drop > 0, s.margin_low / jnp.where(drop > 0, drop, 1.0), 0.5)
+    ends = s.low + jnp.clip(share, 0.0, 1.0) * (s.high - s.low) + 0.25 * aim.window
+    times = jnp.where(s.suspects, jnp.where(now.timed, hit - aim.lead * now.gaps, ends), jnp.inf)
     earliest = jnp.min(times, initial=jnp.inf)
-    return earliest, jnp.any(s.suspects & trial.active & (times == earliest))
+    return earliest, s.suspects & (times == earliest)
 
 
 def status_of(s: Search, window: Array) -> Array:
     """Whether the search succeeded: the piece was solved, and no gap jumps across the bracket."""
-    rate = jnp.abs(s.trial.at.gamma[: s.suspects.size])
-    scale = jnp.abs(s.gap_low) + jnp.abs(s.gap_high)
+    now = s.trial.margins
+    scale = jnp.abs(s.margin_low) + jnp.abs(s.margin_high)
     narrow = s.high - s.low <= window
-    jumps = s.gap_low - s.gap_high > _JUMP * rate * window + _ROUNDING * (1.0 + scale)
-    lost = (jnp.any(s.suspects & ~s.trial.active & jumps & narrow)) | (~s.done & (s.k >= _MOST_TRIALS))
+    jumps = s.margin_low - s.margin_high > _JUMP * jnp.abs(now.rate) * window + _ROUNDING * (1.0 + scale)
+    lost = (jnp.any(s.suspects & now.gaps & jumps & narrow)) | (~s.done & (s.k >= _MOST_TRIALS))
     return jnp.where(lost, Status.EVENT_NOT_LOCATED, s.trial.piece.status).astype(jnp.int32)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.solvers.contact_problem import ContactProblem, ContactResult
-from carom.solvers.small import solve_small
+from carom.solvers.small import solve_rolled
 from carom.state import Status
 
 MOST_CONTACTS = 4
@@ -61,7 +61,7 @@ def solve_mode(problem: ContactProblem, mode: Array) -> tuple[Array, Array]:
     rows = jnp.eye(c.size).at[n + index, index].set(-sign * mu)
     enforced = jnp.concatenate([shut, stick, jnp.ones(c.size - 2 * n, bool)])
     J = jnp.where(enforced[:, None], G / problem.diagonal[:, None], rows)
-    P = solve_small(J, jnp.where(enforced, -c / problem.diagonal, 0.0)[:, None])[:, 0]
+    P = solve_rolled(J, jnp.where(enforced, -c / problem.diagonal, 0.0)[:, None])[:, 0]
     velocity = problem.velocity(P)
     P_N, P_T, w_N, w_T = P[:n], P[n : 2 * n], velocity[:n], velocity[n : 2 * n]
     impulse = _SLACK * (jnp.max(jnp.abs(P)) + 1e-290)

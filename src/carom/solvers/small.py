@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -37,3 +38,18 @@ def times(A: Float[Array, "m n"], x: Float[Array, " n"]) -> Float[Array, " m"]:
 def inverse_small(A: Float[Array, "m m"]) -> Float[Array, "m m"]:
     """A^{-1} of a positive definite matrix."""
     return solve_small(A, jnp.asarray(np.eye(A.shape[0])))
+
+
+def solve_rolled(A: Float[Array, "m m"], B: Float[Array, "m k"]) -> Float[Array, "m k"]:
+    """The same as `solve_small`, the elimination as a loop: less to compile, slower to run."""
+    m = A.shape[0]
+    rows, diagonal = np.arange(m)[:, None], jnp.diag(A)
+
+    def eliminate(i: Array, table: Array) -> Array:
+        k = m - 1 - i
+        pivot = table[k, k]
+        regular = jnp.abs(pivot) > _REDUNDANT * jnp.abs(diagonal[k])
+        row = table[k] * jnp.where(regular, 1.0 / jnp.where(regular, pivot, 1.0), 0.0)
+        return jnp.where(rows == k, row, table - table[:, k][:, None] * row)
+
+    return jax.lax.fori_loop(0, m, eliminate, jnp.concatenate([A, B], axis=1))[:, m:]
