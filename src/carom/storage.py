@@ -21,6 +21,7 @@ import xarray
 
 from carom import methods
 from carom import stepping as steppings
+from carom.choice import Choice
 from carom.loop import Problem, first_carry
 from carom.methods.active_set import Coefficients
 from carom.methods.base import AbstractMethod
@@ -76,6 +77,8 @@ def to_dataset(solution: Solution) -> xarray.Dataset:
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+    if solution.choice is not None:
+        attributes["choice"] = solution.choice.to_json()
     data = xarray.Dataset(variables, coords, attributes)
     for name, long_name in _LONG_NAMES.items():
         if name in data.variables:
@@ -129,6 +132,7 @@ class Loaded:
             str(name): data[name].to_numpy() for name in data.data_vars if not str(name).startswith("carry_")
         }
         self.stats = json.loads(data.attrs["stats"])
+        self.choice = Choice.from_json(data.attrs["choice"]) if "choice" in data.attrs else None
         self.t, self.q, self.v, self.h = (self.columns[name] for name in ("t", "q", "v", "h"))
 
     def __repr__(self) -> str:
@@ -185,6 +189,7 @@ def revive(run: Loaded, system: System | None = None) -> Solution:
     """The solution of a stored run, with its system, as it was when it was stored."""
     solution = resume(run, system=system, t1=float(run.data["carry_0"]))
     solution.timing.update({name: run.stats[name] for name in solution.timing})
+    solution.choice = run.choice
     return solution
 
 

@@ -26,7 +26,6 @@ from carom.state import Info, State, Status, Step
 from carom.systems.system import System
 from carom.tableaux import Tableau, embedded
 
-
 GIVES_ERROR = frozenset({"local error"})
 
 

@@ -3,8 +3,8 @@ r"""Step sizes from tolerances: the embedded error estimate of the method, and a
     err = max_i |e_i| / (atol' + rtol' max(|y_0|, |y_1|)_i),    y = (q, v),  e the method's `local_error` = O(h^k)
     h_new = h min(5, max(1/5, 0.9 err^{-0.7/k} err_before^{0.4/k}))
 
-(PI control, Gustafsson; Hairer and Wanner, ODEs II, (IV.2.43)). A step with err > 1 is repeated. Estimates are mostly of
-lower order than the method, whose error falls like h^p; so that the error of the run falls like rtol, the step is
+(PI control, Gustafsson; Hairer and Wanner, ODEs II, (IV.2.43)). A step with err > 1 is repeated. Estimates are mostly
+of lower order than the method, whose error falls like h^p; so that the error of the run falls like rtol, the step is
 controlled with `rtol' = rtol^{k/p}` and `atol' = atol rtol'/rtol` (as RADAU5 does; Jay1998 (39)).
 
 Pieces: a step that stops short at an event leaves the proposed size as it is, and the first step after it has no
