@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from typing import Any
 
 import equinox as eqx
@@ -89,6 +90,7 @@ def planned(system: System, state: State, t1: float, rtol: Any, atol: Any) -> Pl
     raise ValueError(msg)
 
 
+@cache
 def candidates(stiff: bool) -> list[tuple[AbstractMethod, AbstractMethod, str, str]]:
     """Method, second opinion, name and reason, the best first; explicit ones only where stability costs little."""
     implicit = (radau_iia(3), gauss(3))

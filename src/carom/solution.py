@@ -214,7 +214,9 @@ class Solution:
     @cached_property
     def account(self) -> Account:
         """Energies and residuals of the saved rows."""
-        kinetic, potential = (np.asarray(e) for e in energies(self.system, self.t, self.q, self.v))
+        n, rows = len(self), repeated_last(len(self))
+        t, q, v = self.t[rows], self.q[rows], self.v[rows]
+        kinetic, potential = (np.asarray(e)[:n] for e in energies(self.system, t, q, v))
         extra = {
             name.removeprefix("extra."): values for name, values in self.columns.items() if name.startswith("extra.")
         }
@@ -222,9 +224,9 @@ class Solution:
         if "work" in self.columns:
             extra["contact work"] = self.work
         if self.system.contacts is not None:
-            extra["penetration"] = np.maximum(-np.asarray(_gaps(self.system, self.t, self.q)), 0.0)
+            extra["penetration"] = np.maximum(-np.asarray(_gaps(self.system, t, q))[:n], 0.0)
         if self.system.constraints is not None:
-            extra["drift"] = np.asarray(_drift(self.system, self.t, self.q))
+            extra["drift"] = np.asarray(_drift(self.system, t, q))[:n]
         return Account(kinetic, potential, residual, extra | self.method.evidence(self, kinetic + potential))
 
     def at(self, times: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -271,6 +273,11 @@ class Solution:
         from carom.storage import save
 
         save(self, path)
+
+
+def repeated_last(n: int) -> np.ndarray:
+    """Indices of n rows, the last repeated up to a power of two: runs of other lengths share compiled programs."""
+    return np.minimum(np.arange(1 << (n - 1).bit_length()), n - 1)
 
 
 @eqx.filter_jit

@@ -42,9 +42,9 @@ def solve(
 ) -> Solution:
     """Run `system` from `state` to `t1` to an accuracy, with a method of carom's choice.
 
-    What was chosen, why, and what was checked afterwards is in `sol.choice`. Contacts and friction are followed event by
-    event; where that fails, because events become too many, the run goes on with time-stepping from the last state: a
-    warning and `sol.choice` say so.
+    What was chosen, why, and what was checked afterwards is in `sol.choice`. Contacts and friction are followed event
+    by event; where that fails, because events become too many, the run goes on with time-stepping from the last state:
+    a warning and `sol.choice` say so.
 
     Args:
         system: the equations: masses, potential, forces, constraints, contacts, friction.
