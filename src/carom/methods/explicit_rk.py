@@ -71,7 +71,9 @@ class ExplicitRK(AbstractMethod):
         if companion is None:
             return None
         first, *weights, last = companion.weights
-        rates = [*rates, (system.rate(end.t, end.q, end.v), system.acceleration(end.t, end.q, end.v))] if last else rates
+        rates = (
+            [*rates, (system.rate(end.t, end.q, end.v), system.acceleration(end.t, end.q, end.v))] if last else rates
+        )
         return _weighted(rates, h, [first + weights[0], *weights[1:], last])
 
 
