@@ -228,7 +228,7 @@ class EventCapturing(AbstractMethod):
         modes, window, laws = now.modes, now.window, now.modes.laws
         n, longest = laws.contacts, h
         if laws.directions == 2 or laws.element_directions == 2:
-            longest = jnp.minimum(h, jnp.maximum(resolved(start, modes), window))
+            longest = jnp.minimum(h, jnp.maximum(resolved(start, modes, now.nominal), window))
 
         def attempt(tau: Array) -> Trial:
             piece = smooth_piece(system, self.tableau, state, start, modes, tau, self.form)
@@ -325,9 +325,9 @@ class EventCapturing(AbstractMethod):
             return (
                 f"Contact {i} with friction {at.friction[i]:g} is pushed open by {push:.3g} per unit of normal force."
             )
-        if status is not Status.EVENT_NOT_LOCATED:
-            return ""
         n = at.laws.contacts
+        if status is not Status.EVENT_NOT_LOCATED or not n:
+            return ""
         gap, rate = np.asarray(at.gap), np.asarray(at.gamma)[:n]
         falls = ~np.asarray(memory.modes.closed) & (rate < 0)
         i = int(np.argmin(np.where(falls, gap / np.where(falls, -rate, 1.0), np.inf)))
