@@ -175,9 +175,9 @@ def test_a_singular_mass_is_refused():
         carom.simulate(system, carom.State([1.0, 1.0], [0.0, 0.0]), RADAU, t1=1.0, h=0.1)
 
 
-def test_friction_is_refused_by_name():
-    with pytest.raises(ValueError, match="EventCapturing does not handle 'friction'"):
-        carom.simulate(*carom.models.slider_crank_clearance(), RADAU, t1=0.01, h=0.001)
+def test_nonholonomic_constraints_are_refused_by_name():
+    with pytest.raises(ValueError, match="EventCapturing does not handle 'nonholonomic constraints'"):
+        carom.simulate(*carom.models.knife_edge(), RADAU, t1=0.01, h=0.001)
 
 
 @pytest.mark.parametrize("C", [0.0, -1.0, np.inf])

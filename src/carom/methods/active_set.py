@@ -32,6 +32,7 @@ _PROJECTIONS = 3
 _ITERATIONS = 30
 _TOL = 1e-15
 _ROUNDING = 1e-9  # updates this small (relative) that no longer shrink are rounding
+_CANCELLED = 1e-5
 _NOISE = 1e-13  # relative velocities this small (relative to their terms) are zero
 
 
@@ -249,7 +250,9 @@ def smooth_piece(
         F, found = _explicit_stages(field, tableau, state, rates, h), Found.at_once(tableau.b.size)
     else:
         guess = tuple(h * jnp.outer(tableau.c, f) for f in rates[:2])
+        rounding = _CANCELLED * h * jnp.max(jnp.abs(start.point.free))  # forces in balance leave this much of the rates
         size = tuple(jnp.max(jnp.abs(x)) + h * jnp.max(jnp.abs(f)) + 1e-290 for x, f in zip(y, rates))
+        size = (size[0] + h * rounding, size[1] + rounding)
         if form == "velocity":
             guess = (*guess, jnp.tile(start.lam, (tableau.b.size, 1)))
             size = (*size, jnp.max(jnp.abs(start.lam), initial=0.0) + jnp.max(jnp.abs(start.point.free)) + 1e-290)

@@ -25,7 +25,7 @@ from jaxtyping import Array, ArrayLike
 
 from carom.methods.active_set import Coefficients, Motion, Point, onto_active, redundancy, smooth_piece, survey
 from carom.methods.base import SMOOTH, AbstractMethod
-from carom.methods.contact_rows import Event, contact_rows, events, unknown_modes
+from carom.methods.contact_rows import Event, events, laws_of, unknown_modes
 from carom.methods.location import Aim, Trial, locate, status_of
 from carom.methods.margins import at_rest, come_to_rest, headings, margins, resolved, slip_begins
 from carom.methods.modes import Modes, by_row, frictions_of_contacts, lengths, totals
@@ -170,6 +170,14 @@ class EventCapturing(AbstractMethod):
         """Regularised variables have no relative velocities."""
         return "EventCapturing: pass the system itself, not a regularised one" if system.shift is not None else None
 
+    def caution(self, system: System, state: State, longest: float | None, span: float) -> None:
+        """Slip that begins in a plane turns at an unlimited rate."""
+        del longest, span
+        laws = laws_of(system, state)
+        if self.tableau.explicit and 2 in (laws.directions, laws.element_directions):
+            msg = "EventCapturing: friction in a plane needs an implicit tableau such as carom.radau_iia(3)"
+            raise ValueError(msg)
+
     def init(self, system: System, state: State) -> CaptureMemory:
         """Contacts that touch and are at rest, and friction that does not slip, are candidates for the first modes."""
         at = survey(system, state.t, state.q, state.v)
@@ -220,7 +228,7 @@ class EventCapturing(AbstractMethod):
         modes, window, laws = now.modes, now.window, now.modes.laws
         n, longest = laws.contacts, h
         if laws.directions == 2 or laws.element_directions == 2:
-            longest = jnp.minimum(h, jnp.maximum(resolved(start, modes), window))
+            longest = jnp.minimum(h, jnp.maximum(resolved(start, modes, now.nominal), window))
 
         def attempt(tau: Array) -> Trial:
             piece = smooth_piece(system, self.tableau, state, start, modes, tau, self.form)
@@ -308,13 +316,21 @@ class EventCapturing(AbstractMethod):
         return Modes(closed, candidates & ~begins, heading, laws), result.status
 
     def explain(self, system: System, state: State, memory: CaptureMemory, status: Status) -> str:
-        """Which contact is about to have an event."""
-        if status is not Status.EVENT_NOT_LOCATED:
+        """Which law is about to have an event, or cannot be satisfied."""
+        at = survey(system, state.t, state.q, state.v)
+        if status is Status.TOO_MANY_EVENTS:
+            return f"There were more than most_events = {int(self.most_events)} without a whole step between them."
+        if status in (Status.NO_CONSISTENT_MODE, Status.SEVERAL_CONSISTENT_MODES):
+            i, push = most_doubtful(at, memory.modes.closed | memory.located)
+            return (
+                f"Contact {i} with friction {at.friction[i]:g} is pushed open by {push:.3g} per unit of normal force."
+            )
+        n = at.laws.contacts
+        if status is not Status.EVENT_NOT_LOCATED or not n:
             return ""
-        at = contact_rows(system, state.t, state.q, state.v)
-        gap, rate = np.asarray(at.gap), np.asarray(at.gamma)[: at.gap.size]
-        falling = ~np.asarray(memory.modes.closed) & (rate < 0)
-        i = int(np.argmin(np.where(falling, gap / np.where(falling, -rate, 1.0), np.inf)))
+        gap, rate = np.asarray(at.gap), np.asarray(at.gamma)[:n]
+        falls = ~np.asarray(memory.modes.closed) & (rate < 0)
+        i = int(np.argmin(np.where(falls, gap / np.where(falls, -rate, 1.0), np.inf)))
         return f"Contact {i} has the gap {gap[i]:.6g} and the rate {rate[i]:.6g} there; is its gap continuous?"
 
     def review(self, solution: Any) -> None:
@@ -370,6 +386,15 @@ def jolted(at: Point, modes: Modes) -> Array:
     k = frictions_of_contacts(laws)
     forward = modes.signs[k:] > 0
     return jnp.any(~modes.stuck[k:] & jnp.isinf(jnp.where(forward, at.limits[:, 0], at.limits[:, 1])))
+
+
+def most_doubtful(at: Point, taking_part: Array) -> tuple[int, float]:
+    """The contact whose normal force pushes it open least while friction drags against it, and by how much."""
+    n, d = at.laws.contacts, at.laws.directions
+    cross = np.asarray(at.G)[:n, n : n + n * d].reshape(n, n, d)[np.arange(n), np.arange(n)]
+    push = np.diag(np.asarray(at.G))[:n] - np.asarray(at.friction) * np.linalg.norm(cross, axis=-1)
+    i = int(np.argmin(np.where(np.asarray(taking_part), push, np.inf)))
+    return i, float(push[i])
 
 
 def by_law(laws: Laws, x: Array) -> Array:

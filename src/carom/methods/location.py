@@ -73,7 +73,7 @@ def locate(
         tau = jnp.where((tau > s.low) & (tau < s.high), tau, 0.5 * (s.low + s.high))
         slow = (s.k % 3 == 2) & (s.high - s.low > 0.3 * s.width)
         tau = jnp.where(slow, 0.5 * (s.low + s.high), tau)
-        tau = jnp.where(s.high - s.low <= window, s.high, tau)
+        tau = jnp.where((s.high - s.low <= window) & jnp.any(s.suspects), s.high, tau)
         tau = jnp.where(h - tau < aim.floor, h, tau)
         return jnp.where(s.k == 0, h, tau)
 

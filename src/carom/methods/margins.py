@@ -96,13 +96,13 @@ def come_to_rest(now: Motion, modes: Modes, window: Array) -> Array:
     )
 
 
-def resolved(now: Motion, modes: Modes) -> Array:
-    """The longest piece that resolves how slip in a plane turns."""
+def resolved(now: Motion, modes: Modes, span: Array) -> Array:
+    """The longest piece that resolves how slip in a plane turns; slip that begins goes straight ahead."""
     at, laws = now.point, now.point.laws
-    acceleration = lengths(laws, now.relative)
-    turns = modes.carried & at.rough & ~modes.stuck & in_plane(laws) & (acceleration > 0)
-    time = _APPROACH * lengths(laws, at.gamma) / jnp.where(turns, acceleration, 1.0)
-    return jnp.min(jnp.where(turns, time, jnp.inf), initial=jnp.inf)
+    slip, acceleration = lengths(laws, at.gamma), lengths(laws, now.relative)
+    moves = modes.carried & at.rough & ~modes.stuck & (slip > lengths(laws, at.noise(span)))
+    turns = moves & in_plane(laws) & (acceleration > 0)
+    return jnp.min(jnp.where(turns, _APPROACH * slip / jnp.where(turns, acceleration, 1.0), jnp.inf), initial=jnp.inf)
 
 
 def at_rest(at: Point, rest: Array) -> Array:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from carom.methods import Extrapolated, MoreauMidpoint
+from carom.methods.contact_rows import Event
 from carom.models import woodpecker
 from carom.run import simulate
 from carom.solution import Solution
@@ -37,13 +39,16 @@ def run(state: State, t1: float, h_min: float = 1e-9, atol: float = 1e-9) -> Sol
 
 def after_beak_impact(sol: Solution) -> tuple[float, np.ndarray, np.ndarray]:
     """Time, q and v at the end of the first beak impact that is not at the start."""
-    hits = np.flatnonzero((sol.event[:, 0] == 1) & (sol.t > 0.05))
+    hits = np.flatnonzero(np.isin(sol.event[:, 0], (Event.CLOSES, Event.BOUNCES)) & (sol.t > 0.05))
     i = hits[0]
     return float(sol.t[i]), sol.q[i], sol.v[i]
 
 
-def limit_cycle(iterations: int = 4) -> Cycle:
-    """Newton on the map from one beak impact to the next; y does not matter, phi_S is fixed by the closed beak."""
+def limit_cycle(run: Callable[[State, float], Solution] = run, iterations: int = 4) -> Cycle:
+    """Newton on the map from one beak impact to the next; y does not matter, phi_S is fixed by the closed beak.
+
+    `run(state, t1)` simulates the toy.
+    """
     _, q, v = after_beak_impact(run(woodpecker()[1], 0.12))
     phi_S = q[2]
 
