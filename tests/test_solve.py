@@ -10,7 +10,7 @@ import pytest
 import carom
 from carom.choice import planned
 from carom.models import exact
-from carom.solve import carried_out, difference
+from carom.solving import carried_out, difference
 
 BALL = carom.models.bouncing_ball()
 SHAKEN = {"t1": 2.5, "stop": None, "progress": False}

@@ -34,12 +34,12 @@ from carom.methods.stability import StabilityWarning as StabilityWarning  # noqa
 from carom.methods.stability import stability_limit as stability_limit  # noqa: E402
 from carom.run import simulate as simulate  # noqa: E402
 from carom.solution import Solution as Solution  # noqa: E402
-from carom.solve import solve as solve  # noqa: E402
 from carom.solvers.newton import Newton as Newton  # noqa: E402
 from carom.solvers.pjor import PJOR as PJOR  # noqa: E402
 from carom.solvers.psor import PSOR as PSOR  # noqa: E402
 from carom.solvers.semismooth import SemismoothNewton as SemismoothNewton  # noqa: E402
 from carom.solvers.structure import Tridiagonal as Tridiagonal  # noqa: E402
+from carom.solving import solve as solve  # noqa: E402
 from carom.state import Interrupted as Interrupted  # noqa: E402
 from carom.state import SimulationError as SimulationError  # noqa: E402
 from carom.state import State as State  # noqa: E402

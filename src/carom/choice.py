@@ -15,6 +15,7 @@ from jaxtyping import Array
 
 from carom.methods import IRK, EventCapturing, ExplicitRK, Extrapolated, MoreauMidpoint, Spark
 from carom.methods.base import AbstractMethod
+from carom.methods.families import DEFAULTS
 from carom.run import refuse_features, segment_ends
 from carom.state import State
 from carom.stepping import Adaptive, Switching
@@ -95,7 +96,8 @@ def candidates(stiff: bool) -> list[tuple[AbstractMethod, AbstractMethod, str, s
     """Method, second opinion, name and reason, the best first; explicit ones only where stability costs little."""
     implicit = (radau_iia(3), gauss(3))
     if stiff:
-        return [_smooth(IRK, *implicit), _capturing(*implicit)]
+        damped = (*(Spark(s, dict.fromkeys(DEFAULTS, "C")) for s in (3, 4)), "Spark(3), all Lobatto IIIC")
+        return [_smooth(IRK, *implicit), (*damped, "constraints are kept exactly"), _capturing(*implicit)]
     cheap = (explicit(5), explicit(4))
     constrained = (Spark(3), Spark(4), "Spark(3)", "constraints are kept exactly")
     return [_smooth(ExplicitRK, *cheap), constrained, _capturing(*cheap), _capturing(*implicit)]
