@@ -81,35 +81,49 @@ def planned(system: System, state: State, t1: float, rtol: Any, atol: Any) -> Pl
     words = f"Adaptive(rtol={rtol:g}, atol={np.asarray(atol).tolist()})"
     pace = f"fastest rate at the start {rate:.2g}, times the length of the run {rate * span:.2g}"
     refusals = []
-    for method, other, name, why in candidates(stiff):
-        refusal = refused(system, state, method, control, ends)
+    for one in candidates(stiff):
+        refusal = refused(system, state, one.method, control, ends)
         if refusal is None:
-            reasons = (f"{why}: {features_of(system)}", f"{'stiff' if stiff else 'not stiff'}: {pace}")
-            return Plan(method, other, control, Choice(name, words, reasons))
-        refusals.append((len(system.features - method.handles), refusal))
+            reasons = (f"{one.why}: {features_of(system)}", f"{'stiff' if stiff else 'not stiff'}: {pace}")
+            return Plan(one.method, one.other, control, Choice(one.name, words, reasons))
+        refusals.append((len(system.features - one.method.handles), refusal))
     msg = f"carom.solve: no method takes this system; the closest one says: {min(refusals)[1]}"
     raise ValueError(msg)
 
 
+@dataclass(frozen=True)
+class Candidate:
+    """A method, one for a second opinion, its name, and what it is good for."""
+
+    method: AbstractMethod
+    other: AbstractMethod
+    name: str
+    why: str
+
+
 @cache
-def candidates(stiff: bool) -> list[tuple[AbstractMethod, AbstractMethod, str, str]]:
-    """Method, second opinion, name and reason, the best first; explicit ones only where stability costs little."""
-    implicit = (radau_iia(3), gauss(3))
+def candidates(stiff: bool) -> list[Candidate]:
+    """The best first; explicit ones only where stability costs little."""
+    implicit, cheap = (radau_iia(3), gauss(3)), (explicit(5), explicit(4))
     if stiff:
-        damped = (*(Spark(s, dict.fromkeys(DEFAULTS, "C")) for s in (3, 4)), "Spark(3), all Lobatto IIIC")
-        return [_smooth(IRK, *implicit), (*damped, "constraints are kept exactly"), _capturing(*implicit)]
-    cheap = (explicit(5), explicit(4))
-    constrained = (Spark(3), Spark(4), "Spark(3)", "constraints are kept exactly")
-    return [_smooth(ExplicitRK, *cheap), constrained, _capturing(*cheap), _capturing(*implicit)]
+        return [_smooth(IRK, *implicit), _constrained(dict.fromkeys(DEFAULTS, "C")), _capturing(*implicit)]
+    return [_smooth(ExplicitRK, *cheap), _constrained(None), _capturing(*cheap), _capturing(*implicit)]
 
 
-def _smooth(kind: Any, tableau: Tableau, other: Tableau) -> Any:
-    return kind(tableau), kind(other), f"{kind.__name__}({tableau.name})", "smooth motion"
+def _smooth(kind: Any, tableau: Tableau, other: Tableau) -> Candidate:
+    return Candidate(kind(tableau), kind(other), f"{kind.__name__}({tableau.name})", "smooth motion")
 
 
-def _capturing(tableau: Tableau, other: Tableau) -> Any:
-    methods = (EventCapturing(t, projection=True) for t in (tableau, other))
-    return *methods, f"EventCapturing({tableau.name}, projection=True)", "events are located, pieces are smooth"
+def _constrained(families: dict[str, str] | None) -> Candidate:
+    name = "Spark(3)" if families is None else "Spark(3), all parts with Lobatto IIIC"
+    return Candidate(Spark(3, families), Spark(4, families), name, "constraints are kept exactly")
+
+
+def _capturing(tableau: Tableau, other: Tableau) -> Candidate:
+    first, second = (EventCapturing(t, projection=True) for t in (tableau, other))
+    return Candidate(
+        first, second, f"EventCapturing({tableau.name}, projection=True)", "events are located, pieces are smooth"
+    )
 
 
 def features_of(system: System) -> str:

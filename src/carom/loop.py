@@ -83,9 +83,9 @@ def end_where_negative(problem: Problem, old: Carry, new: Carry, row: Row) -> tu
         if field is None:
             q = hermite(a.t, b.t, a.q, b.q, system.rate(a.t, a.q, a.v), system.rate(b.t, b.q, v_b), t)
             return b.moved(t, q, a.v + (t - a.t) / (b.t - a.t) * (v_b - a.v))
-        (slopes, bends), (slopes_b, bends_b) = jet(field, a.t, a.q, a.v), jet(field, b.t, b.q, v_b)
-        pairs = zip((a.q, a.v), (b.q, v_b), slopes, slopes_b, bends, bends_b)
-        return b.moved(t, *(quintic(a.t, b.t, *pair, t) for pair in pairs))
+        before, after = (zip((q, v), *jet(field, s, q, v)) for s, q, v in ((a.t, a.q, a.v), (b.t, b.q, v_b)))
+        q, v = (quintic(a.t, b.t, start, end, t) for start, end in zip(before, after))
+        return b.moved(t, q, v)
 
     def value(s: State) -> Array:
         v = system.outer_velocity(s.t, s.q, s.v)

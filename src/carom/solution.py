@@ -248,7 +248,7 @@ class Solution:
             for i, v in ((left, self.v), (right, v_left_limit))
         ]
         jets = [_jets(self.system, self.method, *end, mode) for end in ends]
-        q, v = between(*ends, *jets, times)
+        q, v = between(ends, jets, times)
         v = np.asarray(_velocities(self.system, True, times, q, v))
         exact = times == self.t[right]
         return np.where(exact[:, None], self.q[right], q), np.where(exact[:, None], self.v[right], v)
@@ -320,13 +320,14 @@ def _jets(system: System, method: AbstractMethod, t: Any, q: Any, v: Any, mode: 
     return jax.lax.map(one, (jnp.asarray(t), jnp.asarray(q), jnp.asarray(v), mode))
 
 
-def between(start: Any, end: Any, start_jet: Any, end_jet: Any, times: np.ndarray) -> list[np.ndarray]:
-    """Q and v between rows (t, q, v) with the derivatives of `_jets`.
+def between(ends: Any, jets: Any, times: np.ndarray) -> list[np.ndarray]:
+    """Q and v between rows (t, q, v) and the next ones, with the derivatives of `_jets`.
 
     The second derivative of a stiff motion is mostly rounding and truncation errors; where it would correct the cubic
     by more than the cubic corrects the straight line, it is left out.
     """
-    (slope0, bend0), (slope1, bend1) = jax.tree.map(np.asarray, (start_jet, end_jet))
+    start, end = ends
+    (slope0, bend0), (slope1, bend1) = jax.tree.map(np.asarray, jets)
     a, b, t = start[0][:, None], end[0][:, None], times[:, None]
     values = []
     for i in (0, 1):
@@ -340,7 +341,7 @@ def between(start: Any, end: Any, start_jet: Any, end_jet: Any, times: np.ndarra
         if bend0 is None:
             values.append(cubic)
             continue
-        fine = quintic(a, b, y0, y1, slope0[i], slope1[i], bend0[i], bend1[i], t)
+        fine = quintic(a, b, (y0, slope0[i], bend0[i]), (y1, slope1[i], bend1[i]), t)
         better = np.abs(fine - cubic).max(1) <= np.abs(cubic - line).max(1)
         values.append(np.where(better[:, None], fine, cubic))
     return values

@@ -103,12 +103,12 @@ def handed_over(error: SimulationError, plan: Plan, options: dict[str, Any], sav
         times = np.sort(np.atleast_1d(np.asarray(save_at, float)))
         parts = [part.interpolated(times[which]) for part, which in zip(parts, (times < when, times >= when))]
     reasons = (*plan.choice.reasons, f"until t = {when:.9g} {plan.choice.method} with {plan.choice.stepping}", reason)
-    return joined(*parts, Choice(*words, reasons), keep_start=save_at is not None)
+    return joined(parts, Choice(*words, reasons), skip=0 if save_at is not None else 1)
 
 
-def joined(first: Solution, second: Solution, choice: Choice, *, keep_start: bool) -> Solution:
-    """Two solutions one after the other; columns that only one of them has are left out."""
-    skip = 0 if keep_start else 1
+def joined(parts: list[Solution], choice: Choice, *, skip: int) -> Solution:
+    """Two solutions one after the other, `skip` rows of the second left out, and columns that only one of them has."""
+    first, second = parts
     columns = {
         name: np.concatenate([values, second.columns[name][skip:]])
         for name, values in first.columns.items()

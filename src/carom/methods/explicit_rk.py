@@ -40,7 +40,7 @@ class ExplicitRK(AbstractMethod):
         return self.tableau.order
 
     @property
-    def gives(self) -> frozenset[str]:
+    def gives(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The local error, where the tableau has an embedded companion."""
         return GIVES_ERROR if embedded(self.tableau) else frozenset()
 
