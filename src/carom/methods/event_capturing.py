@@ -10,6 +10,9 @@ the critical step to come.
 What the printed algorithm lacks: a contact that bounces is open although g <= 0; the located contact is active whatever
 the forecast; a bounce that lasts no longer than the critical step, or whose apex is under the surface, ends in
 persistent contact; persistent contact ends by its multiplier.
+
+Coulomb friction is not in the paper. Friction that sticks is held like a closed contact, friction that slides follows
+its normal force; both end at located events, after which the modes of all laws at rest are chosen together (`settle`).
 """
 
 from __future__ import annotations
@@ -76,10 +79,10 @@ class Phase(eqx.Module):
 
 
 class EventCapturing(AbstractMethod):
-    """Order p through impacts, accumulations of impacts, and contacts that open; frictionless contacts.
+    """Order p through impacts, accumulations of impacts, contacts that open, and friction that sticks and slips.
 
-    Reports per contact: `impulse` (trapezoidal over smooth pieces), `work`, `mode` (0 closed, 1 open), `event`
-    (bounces, closes, opens), and `multiplier` of bilateral constraints.
+    Reports per law: `impulse`, `work`, `mode` (0 closed or sticking, 1 open or slipping, -1 slipping backward), `event`
+    (bounces, closes, opens, sticks, slips, reverses), and `multiplier` of bilateral constraints.
 
     Args:
         tableau: the Runge-Kutta method of the smooth pieces: `carom.radau_iia(s)`, `carom.lobatto_iiia(s)`,

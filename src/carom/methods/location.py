@@ -82,12 +82,14 @@ def locate(
         failed = trial.piece.status != Status.OK
         over = trial.margins.over & ~failed
         seen = jnp.any(over) | failed
+        dip = jnp.where((s.k == 0) & ~seen, dive(margins, trial), jnp.inf)
+        dipped = jnp.isfinite(dip)
         closing = s.high - s.low <= window
         keep = lambda new, old: jnp.where(seen, new, old)  # noqa: E731
         s = Search(
             trial,
-            keep(s.low, trial.tau),
-            keep(trial.tau, s.high),
+            jnp.where(dipped, s.low, keep(s.low, trial.tau)),
+            jnp.where(dipped, 2 * dip, keep(trial.tau, s.high)),  # the next trial is the middle
             keep(s.margin_low, trial.margins.value),
             keep(jnp.where(failed, s.margin_high, trial.margins.value), s.margin_high),
             keep(over, s.suspects),
@@ -101,7 +103,7 @@ def locate(
         away = jnp.abs(trial.tau - tau)
         forces, gaps = jnp.any(first & ~trial.margins.timed), jnp.any(first & trial.margins.gaps)
         near = jnp.where(forces, seen & (away <= window), away <= jnp.where(gaps, _CLOSE, 1.0) * window)
-        free = ~jnp.any(s.suspects)
+        free = ~jnp.any(s.suspects) & ~dipped
         hopeless = trial.tau < _SHORTEST * h
         return eqx.tree_at(lambda x: x.done, s, jnp.where(failed, hopeless, free | near | (closing & seen)))
 
@@ -116,6 +118,20 @@ def locate(
         before, jnp.zeros_like(h), h, margins.value, margins.value, none, h, zero, zero, zero, jnp.asarray(idle)
     )
     return jax.lax.while_loop(running, look, first)
+
+
+def dive(before: Margins, trial: Trial) -> Array:
+    """When a margin that falls at first and rises in the end is under zero, by its cubic; infinite if never."""
+    now, tau = trial.margins, trial.tau
+    a, b, fall, rise = before.value, now.value, tau * before.rate, tau * now.rate
+    turns = before.timed & now.timed & (a > 0) & (fall < 0) & (rise > 0)
+    cubic, square = 2 * (a - b) + fall + rise, 3 * (b - a) - 2 * fall - rise
+    root = jnp.sqrt(jnp.maximum(square**2 - 3 * cubic * fall, 0.0))
+    bottom = jnp.where(turns, -fall / jnp.where(turns, square + root, 1.0), 0.0)  # where the cubic's slope is zero
+    depth = -(a + bottom * (fall + bottom * (square + bottom * cubic)))
+    bend = jnp.maximum(square + 3 * cubic * bottom, 1e-290)
+    under = bottom - 0.5 * jnp.sqrt(jnp.maximum(depth, 0.0) / bend)  # half way from the crossing to the bottom
+    return tau * jnp.min(jnp.where(turns & (depth > 0) & (under > 0), under, jnp.inf), initial=jnp.inf)
 
 
 def crossing(s: Search, aim: Aim) -> tuple[Array, Array]:
