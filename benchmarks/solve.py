@@ -15,7 +15,7 @@ from carom.models import exact
 
 WANTED = 1e-8
 REPEATS = 30
-STEPS = (4e-4, 1e-4, 2.5e-5)
+STEPS = (1.6e-3, 4e-4, 1e-4)
 OSCILLATORS = {
     "oscillator with stop": {},
     "preloaded oscillator": {"damping": 0.2, "stiffness": 9.0, "preload": 0.3, "restitution": 0.6, "position": 0.5},
