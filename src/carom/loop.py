@@ -24,6 +24,7 @@ from carom.systems.system import System
 
 _BUFFER_BYTES = 64e6
 _BISECTIONS = 60
+_NARROW = 1000  # numbers in a row; writing fewer costs less than deciding not to
 traces = 0
 
 
@@ -121,8 +122,8 @@ def advance(
         one_attempt = eqx.filter_vmap(masked_attempt, in_axes=(axes, eqx.if_array(0)))
     tried = eqx.filter_closure_convert(one_attempt, problem, carry)
     row = tried.out_struct[1]  # pyright: ignore[reportFunctionMemberAccess]
-    one = row if lanes is None else jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), row)
-    layout = Layout.of(one)
+    lane = row if lanes is None else jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), row)
+    layout = Layout.of(lane)
     room = max(1, min(rows, int(_BUFFER_BYTES / (8 * layout.width * (lanes or 1)))))
     buffer = jnp.zeros((room, layout.width) if lanes is None else (room, lanes, layout.width))
     most_rows = jnp.minimum(limits[0], room)
@@ -135,16 +136,34 @@ def advance(
         carry, _, n, attempts = loop
         return alive(carry) & (n < most_rows) & (attempts < limits[1])
 
-    def body(loop):
+    def narrow(loop):
+        # always true; a branch without the buffer holds small arrays only, and XLA runs those without its thread pool
+        def one(carry: Carry) -> tuple[Carry, Array, Array]:
+            new, row = tried(problem, carry)
+            return new, pack(row), row.keep | (row.k < carry.k)
+
+        def none(carry: Carry) -> tuple[Carry, Array, Array]:
+            return carry, jnp.zeros(layout.width), jnp.asarray(False)
+
+        carry, buffer, n, attempts = loop
+        carry, packed, emitted = jax.lax.cond(attempts < limits[1], one, none, carry)
+        return carry, put(buffer, packed, n), n + emitted, attempts + 1
+
+    def wide(loop):
+        # a row that is not kept is not written
+        carry, buffer, n, attempts = loop
+        new, row = tried(problem, carry)
+        emitted = row.keep | (row.k < carry.k)
+        buffer = jax.lax.cond(emitted, lambda b, r: put(b, pack(r), n), lambda b, _: b, buffer, row)
+        return new, buffer, n + emitted, attempts + 1
+
+    def batch(loop):
         carry, buffer, n, attempts = loop
         new, row = tried(problem, carry)
         emitted = jnp.any(row.keep | (row.k < carry.k))
-        if lanes is None:
-            buffer = jax.lax.cond(emitted, lambda b, r: put(b, pack(r), n), lambda b, _: b, buffer, row)
-        else:
-            buffer = put(buffer, jax.vmap(pack)(row), n)
-        return new, buffer, n + emitted, attempts + 1
+        return new, put(buffer, jax.vmap(pack)(row), n), n + emitted, attempts + 1
 
+    body = batch if lanes is not None else narrow if layout.width <= _NARROW else wide
     zero = jnp.zeros((), jnp.int64)
     carry, buffer, n, attempts = jax.lax.while_loop(running, body, (carry, buffer, zero, zero))
     return carry, buffer, n, attempts, layout

@@ -14,17 +14,18 @@ from carom.compiled import remembered
 from carom.loop import Problem, advance, first_carry
 from carom.methods.base import AbstractMethod
 from carom.progress import Progress, progress_bar
-from carom.solution import RowStore, Solution
+from carom.solution import RowStore, Solution, append
 from carom.state import Carry, Interrupted, Numbers, SimulationError, State, Status
 from carom.stepping import Constant
 from carom.stepping.base import AbstractStepping
 from carom.systems.arguments import names_of, user_function
-from carom.systems.check import check
+from carom.systems.check import check_once
 from carom.systems.system import System
 
 _CHUNK_SECONDS = 0.3
-_SPIN_SECONDS = 3e-4  # the shortest sleep of an operating system is about as long as a short run
-_MOST_ROWS = 1024
+_SPIN_SECONDS = 3e-4  # in the first chunk; a short run takes no longer than the shortest sleep
+_MOST_ROWS = 2048
+_FIRST_NUMBERS = 2e6  # coordinates times attempts of the first chunk; later ones are timed
 
 
 class Run:
@@ -43,9 +44,10 @@ class Run:
         self.problem, self.parts, self.carry, self.stores = problem, parts, carry, stores
         self.axes, self.rows = axes, rows
         self.lanes = None if axes is None else len(stores)
-        self.attempts = 256
+        self.attempts = int(np.clip(_FIRST_NUMBERS / carry.state.q.size, 4, 512))
         self.seconds = self.compile_seconds = 0.0
         self.traces = 0
+        self.cancelled = False
         self._host_copy: tuple[Any, Any] = (None, None)
 
     def chunk(self) -> None:
@@ -54,18 +56,19 @@ class Run:
         limits = (np.int64(self.rows), np.int64(self.attempts))
         carry, buffer, n, attempts, layout = advance(self.problem, self.carry, limits, self.rows, self.lanes, self.axes)
         launched = time.perf_counter()
+        spin = _SPIN_SECONDS if not self.seconds else 0.0
         while not n.is_ready():
             waited = time.perf_counter() - launched
-            time.sleep(0.0 if waited < _SPIN_SECONDS else min(0.05 * waited, 0.01))
+            time.sleep(0.0 if waited < spin else min(max(0.01 * waited, 2e-5), 0.01))
         elapsed = time.perf_counter() - launched
         compiled = loop.traces - before
         self.traces += compiled
         self.compile_seconds += launched - started if compiled else 0.0
         self.seconds += elapsed if compiled else time.perf_counter() - started
         count = int(n)
-        filled = np.array(np.asarray(buffer)[:count]) if count else np.zeros((0, *buffer.shape[1:]))
-        for lane, store in enumerate(self.stores):
-            store.append(layout.names, layout.shapes, filled if self.lanes is None else filled[:, lane])
+        filled = np.asarray(buffer)[:count]
+        filled = filled if 2 * count > len(buffer) else filled.copy()  # a view keeps the whole buffer
+        append(self.stores, layout, filled if self.lanes is not None else filled[:, None])
         self.carry = carry
         if int(attempts) == self.attempts:
             wanted = self.attempts * _CHUNK_SECONDS / max(elapsed, 1e-4)
@@ -85,7 +88,7 @@ class Run:
         """Chunk after chunk to the end."""
         try:
             with bar:
-                while not self.finished:
+                while not (self.finished or self.cancelled):
                     self.chunk()
                     steps = int(np.sum(np.asarray(self.carry.counts.values)[..., 0]))
                     bar.update(self.reached, steps, self.stores[0].latest())
@@ -202,7 +205,7 @@ def segment_ends(system: System, state: State, t1: float) -> np.ndarray:
 def refuse(system: System, state: State, method: AbstractMethod, stepping: AbstractStepping, ends: np.ndarray) -> None:
     """Raise, by name, for anything the method or the stepping does not take into account."""
     refuse_features(system, state, method, stepping, ends)
-    check(system, state)
+    check_once(system, state)
     ask(method, "caution", system, state, stepping.longest, float(ends[-1] - ends[0]))
 
 
