@@ -206,8 +206,8 @@ class Solution:
     @property
     def stats(self) -> dict[str, float]:
         """Counters (accepted, rejected, evaluations, iterations) and times."""
-        counts = {name: int(value) for name, value in vars(self.carry.counts).items()}
-        return counts | self.timing
+        counts = self.carry.counts
+        return dict(zip(counts.names, np.asarray(counts.values).tolist())) | self.timing
 
     @cached_property
     def account(self) -> Account:

@@ -224,8 +224,8 @@ def resume(
         raise ValueError(msg)
     ends = np.zeros(int(attributes["segments"]))
     ends[-1] = np.inf
-    problem = Problem(lift(system), lift(method), lift(stepping), stop_function(stop), stride(save_every))
-    carry = _restore(first_carry(problem, state, jnp.asarray(ends)), stored.data)
+    problem = Problem(system, method, stepping, stop_function(stop), stride(save_every))
+    carry = _restore(first_carry(problem, state, ends), stored.data)
     if t1 is not None:
         carry = extend(carry, float(t1))
     store = RowStore(state)

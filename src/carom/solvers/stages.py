@@ -27,6 +27,11 @@ Field = Callable[[Array, Array, Array], Pair]
 _FULL_UP_TO = 64  # unknowns; beyond, factorising the coupled stages costs more than extra iterations
 
 
+def mix(weights: Array, rows: Array) -> Array:
+    """`weights @ rows` for a handful of rows, as a sum that fuses with its neighbours; a matrix product is a call."""
+    return sum((weights[..., j, None] * rows[j] for j in range(rows.shape[0])), jnp.zeros(()))
+
+
 class Spectrum(eqx.Module):
     """A = T diag(values) T^{-1}, keeping one of each conjugate pair; `real` tells the real eigenvalues."""
 
@@ -39,7 +44,7 @@ class Spectrum(eqx.Module):
         """T diag(solve(value_i, .)) T^{-1} r, for arrays with one row per stage."""
         total = jax.tree.map(jnp.zeros_like, r)
         for value, right, left, real in zip(self.values, self.right, self.left, self.real):
-            x = solve(value, jax.tree.map(lambda c, w=left: w @ c, r))
+            x = solve(value, jax.tree.map(partial(mix, left), r))
             back = jax.tree.map(lambda c, w=right: jnp.outer(w, c), x)
             total = jax.tree.map(lambda s, b, real=real: s + (b if real else 2.0 * b.real), total, back)
         return total
@@ -95,7 +100,7 @@ class StageEquations(eqx.Module):
     def residual(self, Z: Pair) -> tuple[Pair, Pair]:
         """Z - offset - h A F(y0 + Z), and the stage rates F."""
         rates = jax.vmap(self.field)(self.t, self.start[0] + Z[0], self.start[1] + Z[1])
-        return jax.tree.map(lambda z, o, f: z - o - self.h * (self.A @ f), Z, self.offset, rates), rates
+        return jax.tree.map(lambda z, o, f: z - o - self.h * mix(self.A, f), Z, self.offset, rates), rates
 
     def full_direction(self, Z: Pair, r: Pair) -> Pair:
         """Newton direction from the Jacobian of all stage equations."""
@@ -160,7 +165,7 @@ class PositionStages(eqx.Module):
     def residual(self, Z: Array) -> tuple[Array, list[Array]]:
         """Z - offset - sum_a matrix_a g_a, and the stage accelerations g_a."""
         rates = [jax.vmap(g)(self.start + Z) for g in self.fields]
-        return Z - self.offset - sum(m @ g for m, g in zip(self.matrices, rates)), rates
+        return Z - self.offset - sum(mix(m, g) for m, g in zip(self.matrices, rates)), rates
 
     def full_direction(self, Z: Array, r: Array) -> Array:
         """Newton direction from the Jacobian of all stage equations."""

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.compiled import compiled
 from carom.state import State
 from carom.systems.arguments import names_of
 from carom.systems.consistent import constraint_residuals
@@ -145,10 +146,10 @@ def _measure(system: System, state: State) -> dict[str, jax.Array]:
     return found
 
 
-_measure_one = eqx.filter_jit(_measure)
+_measure_one = compiled(_measure)
 
 
-@eqx.filter_jit
+@compiled
 def _measure_lanes(system: System, states: State, batched: bool) -> dict[str, jax.Array]:
     axis = eqx.if_array(0) if batched else None
     return eqx.filter_vmap(_measure, in_axes=(axis, eqx.if_array(0)))(system, states)
