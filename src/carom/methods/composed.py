@@ -56,7 +56,8 @@ class Composed(AbstractMethod):
         base: the scheme, with the jump-free start.
 
     Conserves the pseudo-energy and the momentum exactly and stays reversible; with applied forces the pseudo-energy
-    changes by exactly their work, and `corrections` is raised to three. One step is 22 base steps, the longest of 0.52 h.
+    changes by exactly their work, and `corrections` is raised to three. One step is 22 base steps, the longest of
+    0.52 h.
 
     Example:
         >>> method = carom.Composed(carom.PseudoEnergy("gauss-2"))

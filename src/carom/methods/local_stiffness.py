@@ -2,8 +2,8 @@
 
 Let every particle share its mass equally among the interactions that resist it, and let lambda_e be the largest
 eigenvalue of `M_e^{-1} D^2 V_e` of interaction e with its shares. Then `2 / sqrt(lambda_e)` is its own stable step, and
-since `x D^2V x = sum_e x D^2V_e x <= max lambda_e x M x` no step under all of them is above the limit (16). In a uniform
-chain the bound is that limit.
+since `x D^2V x = sum_e x D^2V_e x <= max lambda_e x M x` a step under all of them is under the limit (16). In a uniform
+chain the two agree.
 
 An interaction that is stable with h / k needs the rate k. Levels have rates 1, r_1, r_1 r_2, ...: every interaction
 takes the first that suffices, and the ratios are those with the fewest evaluations.

@@ -141,7 +141,9 @@ class PseudoEnergy(LimitedMethod):
                 f = f + jax.jvp(lambda x: system.damped_impulse(t, x), (q,), (v,))[1]
             return f
 
-        return applied_impulse(force, lambda f: _solve(system, memory, state, f), state.v + 0.5 * a, h, self.corrections)
+        return applied_impulse(
+            force, lambda f: _solve(system, memory, state, f), state.v + 0.5 * a, h, self.corrections
+        )
 
     def evidence(self, solution: Any, energy: np.ndarray) -> dict[str, np.ndarray]:
         """Pseudo-energy (13), gap (18), and the balance of the pseudo-energy."""
