@@ -146,8 +146,8 @@ class AsynchronousPseudoEnergy(LimitedMethod):
         """Refuse forces between particles, hold the steps against their limits, look for a resonance of the levels."""
         if between := forces_between_particles(system, state):
             msg = (
-                f"AsynchronousPseudoEnergy takes forces that act on each particle by itself; {names_of(between)} on one "
-                f"depends on others: write it as carom.Interactions if it has a potential, or use PseudoEnergy"
+                f"AsynchronousPseudoEnergy takes forces that act on each particle by itself; {names_of(between)} on "
+                f"one depends on others: write it as carom.Interactions if it has a potential, or use PseudoEnergy"
             )
             raise ValueError(msg)
         super().caution(system, state, longest, span)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from jaxtyping import ArrayLike
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
@@ -19,6 +18,7 @@ from carom.plots import canvas, styled
 from carom.plots.convergence import triangle
 from carom.run import simulate
 from carom.solution import Solution
+from carom.state import Numbers
 from carom.tableaux import explicit
 
 POINTS = {"midpoint": 1, "lobatto-3": 2, "lobatto-5": 4}
@@ -31,7 +31,7 @@ def relative_drift(solution: Solution) -> float:
     return float(np.max(np.abs(pseudo - pseudo[0])) / abs(pseudo[0]))
 
 
-def over_steps(axes: Axes, h: ArrayLike, errors: ArrayLike, slope: float | None = 2.0) -> None:
+def over_steps(axes: Axes, h: Numbers, errors: Numbers, slope: float | None = 2.0) -> None:
     """Errors over step sizes on logarithmic axes, ticks at the steps, with a triangle for the slope."""
     h, errors = np.asarray(h, float), np.asarray(errors, float)
     axes.loglog(h, errors, "o-")
