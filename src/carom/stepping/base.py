@@ -6,7 +6,6 @@ import abc
 from typing import Any, ClassVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -15,7 +14,6 @@ from carom.state import Carry, Info, Row, State, Status, Step
 from carom.systems.system import System
 
 PyTree = Any
-_WIDE = 100_000
 
 
 class AbstractStepping(eqx.Module):
@@ -49,17 +47,6 @@ def step_status(step: Step) -> Array:
     s = step.state
     finite = jnp.isfinite(s.t) & jnp.all(jnp.isfinite(s.q)) & jnp.all(jnp.isfinite(s.v))
     return jnp.where((step.info.status == Status.OK) & ~finite, Status.NOT_FINITE, step.info.status)
-
-
-def chosen(ok: Array, new: PyTree, old: PyTree) -> PyTree:
-    """`new` if ok, else `old`.
-
-    A select reads both and writes a third; of wide records a branch copies one of them, a fifth of the time. Of small
-    ones the branch itself would cost more.
-    """
-    if sum(leaf.size for leaf in jax.tree.leaves(new)) < _WIDE:
-        return jax.tree.map(lambda a, b: jnp.where(ok, a, b), new, old)
-    return jax.lax.cond(ok, lambda a, _: a, lambda _, b: b, new, old)
 
 
 def row_of(system: System, k: Array, keep: Array, state: State, h: Array, info: Info) -> Row:

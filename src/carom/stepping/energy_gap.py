@@ -11,13 +11,14 @@ from __future__ import annotations
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from carom.methods.base import AbstractMethod
 from carom.state import Carry, Row, State, Status, Step
-from carom.stepping.base import AbstractStepping, chosen, inside, row_of, step_status
+from carom.stepping.base import AbstractStepping, inside, row_of, step_status
 from carom.systems.arguments import numbers
 from carom.systems.system import System
 
@@ -84,7 +85,7 @@ class EnergyGap(AbstractStepping):
         back = ok & (place.halved > 0)
         state = step.state.moved(jnp.where(last, end, carry.state.t + h), step.state.q, step.state.v)
         new = (state, step.memory)
-        state, memory = chosen(ok, new, (carry.state, carry.memory))
+        state, memory = jax.tree.map(lambda a, b: jnp.where(ok, a, b), new, (carry.state, carry.memory))
         segment = place.segment + (ok & last)
         k = carry.k + ok
         row = row_of(system, k, ok, state, h, step.info)

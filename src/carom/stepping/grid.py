@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from carom.methods.base import AbstractMethod
 from carom.state import Carry, Numbers, Row, State, Status
-from carom.stepping.base import AbstractStepping, chosen, inside, row_of, step_status
+from carom.stepping.base import AbstractStepping, inside, row_of, step_status
 from carom.systems.system import System
 
 _SAME = 1e-9  # a remainder of this part of a step counts as none
@@ -142,7 +143,9 @@ def _take(
     place = GridPosition(
         segment, jnp.where(ends_segment, target, place.origin), jnp.where(ends_segment, 0, place.j + (ok & arrived))
     )
-    state, memory = chosen(ok, (state, step.memory), (carry.state, carry.memory))
+    state, memory = jax.tree.map(
+        lambda new, old: jnp.where(ok, new, old), (state, step.memory), (carry.state, carry.memory)
+    )
     k = carry.k + ok
     taken = jnp.where(arrived, h, state.t - carry.state.t)
     row = row_of(system, k, ok, state, taken, step.info)

@@ -10,7 +10,7 @@ from jaxtyping import Array
 
 from carom.methods.base import AbstractMethod
 from carom.state import Carry, Info, Row, State, Status, Step
-from carom.stepping.base import AbstractStepping, chosen, inside, row_of, step_status
+from carom.stepping.base import AbstractStepping, inside, row_of, step_status
 from carom.systems.system import System
 
 _SOLVES = 40
@@ -127,7 +127,9 @@ def _accept(system: System, carry: Carry, place: Place, search: Search, end: Arr
     last = carry.state.t + h >= end - 1e-12 * h
     t = jnp.where(last, end, carry.state.t + h)
     arrived = step.state.moved(t, step.state.q, step.state.v)
-    state, memory = chosen(ok, (arrived, step.memory), (carry.state, carry.memory))
+    state, memory = jax.tree.map(
+        lambda new, old: jnp.where(ok, new, old), (arrived, step.memory), (carry.state, carry.memory)
+    )
     info = Info(**{**vars(step.info), "evaluations": search.evaluations, "iterations": search.iterations})
     segment = place.segment + (ok & last)
     place = Place(segment, jnp.where(ok & ~last, h, place.h))
