@@ -61,6 +61,7 @@ def motion_of_the_springs(system, state, t):
     return modes @ (np.cos(omega * t) * q + np.sin(omega * t) / omega * v)
 
 
+@pytest.mark.slow
 def test_levels_of_a_graded_string_are_stable_and_as_accurate_as_one_small_step():
     n, t1, h = 80, 0.6, 0.5 / 80
     string, state = graded_string(n)
