@@ -88,3 +88,11 @@ def per_entry(value: Any, name: str, size: int, of: str, **kind: bool) -> Array:
 def names_of(items: Sequence[str]) -> str:
     """A readable list of names."""
     return ", ".join(f"'{item}'" for item in items) if items else "none"
+
+
+def whole(value: Any, name: str, least: int) -> int:
+    """`value` as an int, refused by name unless it is a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        msg = f"{name} must be a whole number of at least {least}, got {value!r}"
+        raise ValueError(msg)
+    return int(value)
