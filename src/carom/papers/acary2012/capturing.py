@@ -27,7 +27,7 @@ def alike(tableaux: Sequence[Tableau]) -> list[Tableau]:
     most = max(tableau.stages for tableau in tableaux)
     idle = [(0, most - tableau.stages) for tableau in tableaux]
     return [
-        Tableau(*(np.pad(x, more) for x in (tab.A, tab.b, tab.c)), tab.order, tab.name)
+        Tableau(np.pad(tab.A, more), np.pad(tab.b, more), np.pad(tab.c, more), tab.order, tab.name)
         for tab, more in zip(tableaux, idle)
     ]
 
