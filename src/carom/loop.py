@@ -22,7 +22,7 @@ from carom.state import Carry, Counts, Row, State, Status
 from carom.stepping.base import AbstractStepping
 from carom.systems.system import System
 
-_BUFFER_BYTES = 64e6
+_BUFFER_BYTES = 32e6
 _BISECTIONS = 60
 _NARROW = 1000  # numbers in a row; writing fewer costs less than deciding not to
 traces = 0
