@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -32,11 +33,10 @@ class RowStore:
         self.fields = _fields(("k", "keep", "t", "h", "q", "v"), ((), (), (), (), start.q.shape, start.v.shape))
         self.chunks: list[np.ndarray] = []
         self.wanted: np.ndarray | None = None
+        self.newest = 0.0
 
-    def append(self, names: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], rows: np.ndarray) -> None:
+    def append(self, rows: np.ndarray) -> None:
         """Add a chunk. A kept row replaces all rows from its k on; a row not kept takes back all rows after its k."""
-        if len(names) != len(self.fields):
-            self.fields = _fields(names, shapes)
         if not len(rows):
             return
         k, keep = rows[:, 0], rows[:, 1] > 0
@@ -45,9 +45,13 @@ class RowStore:
         while self.chunks and self.chunks[-1][-1, 0] >= drop_from.min():
             kept = self.chunks[-1][self.chunks[-1][:, 0] < drop_from.min()]
             self.chunks[-1:] = [kept] if len(kept) else []
-        rows = rows[keep & (k < later)]
+        self.add(rows[keep & (k < later)])
+
+    def add(self, rows: np.ndarray) -> None:
+        """Add rows that follow the ones there."""
         if len(rows):
             self.chunks.append(rows)
+            self.newest = rows[-1, 0]
         if self.wanted is not None:
             self._thin(self.wanted)
 
@@ -79,19 +83,48 @@ class RowStore:
         closed = f", {int(np.sum(row[self.fields['mode'][0]] == 0))} laws closed" if "mode" in self.fields else ""
         return f"h = {float(row[self.fields['h'][0]][0]):.2g}{closed}"
 
-    def snapshot(self) -> dict[str, np.ndarray]:
-        """The stored columns by name, the start as row 0."""
-        width = max(columns.stop for columns, _ in self.fields.values())
-        first = np.zeros((1, width))
-        for name in ("t", "q", "v"):
-            first[0, self.fields[name][0]] = np.ravel(np.asarray(getattr(self.start, name)))
-        rows = np.concatenate([first, *self.chunks])
-        columns = {}
-        for name, (place, shape) in self.fields.items():
-            values = rows[:, place].reshape(len(rows), *shape)
-            columns[name] = values.astype(int) if name in _WHOLE else values
-        del columns["keep"]
-        return columns
+    def snapshot(self) -> Columns:
+        """The columns of the rows stored so far, the start as row 0."""
+        return Columns(self.start, self.fields, tuple(self.chunks))
+
+
+class Columns(Mapping[str, np.ndarray]):
+    """Stored rows by column; a column is put together when it is first asked for."""
+
+    def __init__(self, start: State, fields: Fields, chunks: tuple[np.ndarray, ...]):
+        self.fields = {name: place for name, place in fields.items() if name != "keep"}
+        self.start, self.chunks = start, chunks
+        self.known: dict[str, np.ndarray] = {}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self.known:
+            place, shape = self.fields[name]
+            first = np.asarray(getattr(self.start, name)) if name in ("t", "q", "v") else np.zeros(shape)
+            rows = np.concatenate([first.reshape(1, -1), *(chunk[:, place] for chunk in self.chunks)])
+            values = rows.reshape(len(rows), *shape)
+            self.known[name] = values.astype(int) if name in _WHOLE else values
+        return self.known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __or__(self, others: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {**self, **others}
+
+
+def append(stores: list[RowStore], layout: Any, rows: np.ndarray) -> None:
+    """Add a chunk of every lane, (rows, lanes, width); lanes in which nothing is dropped need no closer look."""
+    if len(stores[0].fields) != len(layout.names):
+        fields = _fields(layout.names, layout.shapes)
+        for store in stores:
+            store.fields = fields
+    k = np.concatenate([[[store.newest for store in stores]], rows[:, :, 0]])
+    follows = np.all((k[1:] > k[:-1]) & (rows[:, :, 1] > 0), axis=0)
+    for lane, store in enumerate(stores):
+        (store.add if follows[lane] else store.append)(rows[:, lane])
 
 
 Fields = dict[str, tuple[slice, tuple[int, ...]]]
@@ -145,7 +178,7 @@ class Solution:
         system: System,
         method: AbstractMethod,
         stepping: AbstractStepping,
-        columns: dict[str, np.ndarray],
+        columns: Mapping[str, np.ndarray],
         carry: Carry,
         timing: dict[str, float],
         choice: Any = None,
@@ -208,8 +241,8 @@ class Solution:
     @property
     def stats(self) -> dict[str, float]:
         """Counters (accepted, rejected, evaluations, iterations) and times."""
-        counts = {name: int(value) for name, value in vars(self.carry.counts).items()}
-        return counts | self.timing
+        counts = self.carry.counts
+        return dict(zip(counts.names, np.asarray(counts.values).tolist())) | self.timing
 
     @cached_property
     def account(self) -> Account:

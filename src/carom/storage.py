@@ -22,12 +22,12 @@ import xarray
 from carom import methods
 from carom import stepping as steppings
 from carom.choice import Choice
-from carom.loop import Problem, first_carry
+from carom.loop import Layout, Problem, first_carry
 from carom.methods.active_set import Coefficients
 from carom.methods.base import AbstractMethod
 from carom.models.registry import build
 from carom.run import Run, finish, stop_function, stride
-from carom.solution import RowStore, Solution
+from carom.solution import RowStore, Solution, append
 from carom.solvers import newton, pjor, psor, semismooth
 from carom.state import Carry, State, Status, lift
 from carom.stepping.base import AbstractStepping
@@ -229,8 +229,8 @@ def resume(
         raise ValueError(msg)
     ends = np.zeros(int(attributes["segments"]))
     ends[-1] = np.inf
-    problem = Problem(lift(system), lift(method), lift(stepping), stop_function(stop), stride(save_every))
-    carry = _restore(first_carry(problem, state, jnp.asarray(ends)), stored.data)
+    problem = Problem(system, method, stepping, stop_function(stop), stride(save_every))
+    carry = _restore(first_carry(problem, state, ends), stored.data)
     if t1 is not None:
         carry = extend(carry, float(t1))
     store = RowStore(state)
@@ -238,7 +238,7 @@ def resume(
     ordered = ("k", "keep", "t", "h", "q", "v", *(n for n in names if n not in ("k", "t", "h", "q", "v")))
     columns = stored.columns | {"keep": np.ones(len(stored.t))}
     rows = np.concatenate([columns[n].reshape(len(stored.t), -1).astype(float) for n in ordered], axis=1)
-    store.append(ordered, tuple(columns[n].shape[1:] for n in ordered), rows[1:])
+    append([store], Layout(ordered, tuple(columns[n].shape[1:] for n in ordered)), rows[1:, None])
     run = Run(problem, [(system, method, stepping)], carry, [store])
     return finish(run, callback, progress, None)
 
