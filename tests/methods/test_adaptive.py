@@ -169,9 +169,9 @@ def bouncing():
 
 
 def stopped():
-    q, v = carom.models.exact.oscillator_with_stop([10.0], preload=0.1)
+    q, v = carom.models.exact.oscillator_with_stop([10.0])
     method = carom.EventCapturing(carom.radau_iia(3))
-    return *carom.models.oscillator_with_stop(preload=0.1), method, 10.0, np.array([q[0], v[0]])
+    return *carom.models.oscillator_with_stop(), method, 10.0, np.array([q[0], v[0]])
 
 
 def sticking():
