@@ -24,6 +24,7 @@ from carom.systems.system import System
 from carom.tableaux import Tableau, explicit, gauss, radau_iia
 
 _STIFF = 3e5  # fastest rate times the length of the run, from which stability would cost an explicit method too much
+_LONGEST_FLIGHT = 0.01  # of the run: free flight allows steps of any length, which may jump over two contacts at once
 _POWER_ITERATIONS = 30
 _SMALLEST_PART = 1e-2  # of rtol times the run: the step with which Switching passes an event
 _LONGEST_PART = 0.02  # of the run: the longest step of Switching
@@ -76,9 +77,12 @@ def planned(system: System, state: State, t1: float, rtol: Any, atol: Any) -> Pl
             raise TypeError(msg)
     ends = segment_ends(system, state, t1)
     span = float(ends[-1] - ends[0])
+    words = f"Adaptive(rtol={rtol:g}, atol={np.asarray(atol).tolist()})"
+    if "contacts" in system.features and span > 0:
+        control = Adaptive(rtol, atol, h_max=_LONGEST_FLIGHT * span)
+        words = f"{words[:-1]}, h_max={_LONGEST_FLIGHT * span:g})"
     rate = float(fastest_rate(system, state))
     stiff = rate * span > _STIFF
-    words = f"Adaptive(rtol={rtol:g}, atol={np.asarray(atol).tolist()})"
     pace = f"fastest rate at the start {rate:.2g}, times the length of the run {rate * span:.2g}"
     refusals = []
     for one in candidates(stiff):
