@@ -13,7 +13,7 @@ from carom.models import exact
 from carom.solving import carried_out, difference
 
 BALL = carom.models.bouncing_ball()
-SHAKEN = {"t1": 2.5, "stop": None, "progress": False}
+SHAKEN = {"t1": 3.5, "stop": None, "progress": False}
 T1 = {
     "andrews_squeezer": 0.03,
     "bead_chain": 1e-4,
@@ -55,7 +55,7 @@ def test_the_choice_says_what_was_picked_and_why_and_is_stored(bounced, tmp_path
 
 
 def test_too_many_events_hand_over_to_time_stepping(bounced):
-    plan = planned(*BALL, 2.5, 1e-4, 1e-7)
+    plan = planned(*BALL, 3.5, 1e-4, 1e-7)
     impatient = carom.EventCapturing(carom.explicit(5), projection=True, most_events=3)
     with pytest.warns(UserWarning, match="too many events"):
         sol = carried_out(replace(plan, method=impatient), *BALL, SHAKEN, None)
@@ -63,8 +63,8 @@ def test_too_many_events_hand_over_to_time_stepping(bounced):
     assert sum("time-stepping" in reason for reason in sol.choice.reasons) == 1
     assert (np.diff(sol.t) >= 0).all()
     assert sol.t[0] == 0.0
-    assert sol.t[-1] == 2.5
-    assert sol.q[-1, 0] == pytest.approx(exact.bouncing_ball(2.5)[0], abs=1e-4)
+    assert sol.t[-1] == 3.5
+    assert abs(sol.q[-1, 0]) < 1e-4
 
 
 def test_a_pendulum_keeps_its_rod_and_its_energy():
