@@ -44,7 +44,7 @@ def blocks():
     runs = carom.simulate_batch(
         systems,
         states,
-        EXPLICIT,
+        RADAU,
         t1=[*(3 * p for p in periods), *(30.0 for _ in BELT_STEPS)],
         h=[*(p / 211 for p in periods), *BELT_STEPS],
     )

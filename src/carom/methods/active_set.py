@@ -257,10 +257,10 @@ def smooth_piece(
             guess = (*guess, jnp.tile(start.lam, (tableau.b.size, 1)))
             size = (*size, jnp.max(jnp.abs(start.lam), initial=0.0) + jnp.max(jnp.abs(start.point.free)) + 1e-290)
         F, found = _newton(residual, guess, size, tableau.b.size)
-    gained = [h * (tableau.b @ f) for f in F]
-    q, v = y[0] + gained[0], y[1] + gained[1]
+    dq, dv, impulse, work = (h * (tableau.b @ f) for f in F)
     error = tuple(h * (tableau.error[0] * f0 + tableau.error[1:-1] @ f) for f0, f in zip(rates[:2], F))
-    return Piece(q, v, error, *gained[2:], found.status, found.update, found.iterations, found.evaluations)
+    solved = (found.status, found.update, found.iterations, found.evaluations)
+    return Piece(y[0] + dq, y[1] + dv, error, impulse, work, *solved)  # pyright: ignore
 
 
 Rates = tuple[Array, Array, Array, Array]

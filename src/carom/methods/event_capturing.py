@@ -157,6 +157,7 @@ class EventCapturing(AbstractMethod):
 
     def field(self, system: System, mode: Array | None) -> Any:
         """The motion with the modes of a row."""
+        assert mode is not None
 
         def rates(t: Array, q: Array, v: Array) -> tuple[Array, Array]:
             at = survey(system, t, q, v)
