@@ -186,6 +186,11 @@ def test_a_constant_that_is_not_positive_is_refused(C):
         carom.EventCapturing(carom.gauss(2), C=C)
 
 
+def test_several_constants_are_refused_by_name():
+    with pytest.raises(ValueError, match="C must be one number"):
+        carom.EventCapturing(carom.gauss(2), C=[1.0, 2.0])
+
+
 def test_an_unusable_tableau_is_refused():
     with pytest.raises(TypeError, match="tableau must be a carom.Tableau"):
         carom.EventCapturing("radau")

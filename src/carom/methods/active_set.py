@@ -250,9 +250,12 @@ def smooth_piece(
         F, found = _explicit_stages(field, tableau, state, rates, h), Found.at_once(tableau.b.size)
     else:
         guess = tuple(h * jnp.outer(tableau.c, f) for f in rates[:2])
-        rounding = _CANCELLED * h * jnp.max(jnp.abs(start.point.free))  # forces in balance leave this much of the rates
-        size = tuple(jnp.max(jnp.abs(x)) + h * jnp.max(jnp.abs(f)) + 1e-290 for x, f in zip(y, rates))
-        size = (size[0] + h * rounding, size[1] + rounding)
+        # from rest q' is zero now but not later; forces in balance leave rounding of the free accelerations
+        later = (system.rate(state.t, state.q, state.v + h * rates[1]), _CANCELLED * start.point.free)
+        size = tuple(
+            jnp.max(jnp.abs(x)) + h * (jnp.max(jnp.abs(f)) + jnp.max(jnp.abs(g))) + 1e-290
+            for x, f, g in zip(y, rates, later)
+        )
         if form == "velocity":
             guess = (*guess, jnp.tile(start.lam, (tableau.b.size, 1)))
             size = (*size, jnp.max(jnp.abs(start.lam), initial=0.0) + jnp.max(jnp.abs(start.point.free)) + 1e-290)

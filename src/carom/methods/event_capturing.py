@@ -8,7 +8,7 @@ One call of `step` is one smooth piece or one critical step; the phase is in the
 the critical step to come.
 
 What the printed algorithm lacks: a contact that bounces is open although g <= 0; the located contact is active whatever
-the forecast; a bounce that lasts no longer than the critical step, or whose apex is under the surface, ends in
+the forecast; a bounce that lasts no longer than two critical steps, or whose apex is under the surface, ends in
 persistent contact; persistent contact ends by its multiplier.
 
 Coulomb friction is not in the paper. Friction that sticks is held like a closed contact, friction that slides follows
@@ -138,11 +138,16 @@ class EventCapturing(AbstractMethod):
             raise ValueError(msg)
         self.C = numbers(C, "EventCapturing: C", positive=True)
         self.theta = numbers(theta, "EventCapturing: theta", nonnegative=True)
+        self.most_events = numbers(most_events, "EventCapturing: most_events", positive=True)
+        scalars = {"C": self.C, "theta": self.theta, "most_events": self.most_events}
+        several = [name for name, value in scalars.items() if value.ndim]
+        if several:
+            msg = f"EventCapturing: {several[0]} must be one number, got {scalars[several[0]].tolist()}"
+            raise ValueError(msg)
         if float(self.theta) > 1:
             msg = f"EventCapturing: theta must lie in [0, 1], got {theta}"
             raise ValueError(msg)
         self.tolerance = None if tolerance is None else numbers(tolerance, "EventCapturing: tolerance", positive=True)
-        self.most_events = numbers(most_events, "EventCapturing: most_events", positive=True)
         self.tableau, self.projection, self.form, self.solver = Coefficients(tableau), projection, form, solver
 
     @property
@@ -177,8 +182,10 @@ class EventCapturing(AbstractMethod):
     def caution(self, system: System, state: State, longest: float | None, span: float) -> None:
         """Slip that begins in a plane turns at an unlimited rate."""
         del longest, span
+        if not self.tableau.explicit or "friction" not in system.features:
+            return
         laws = laws_of(system, state)
-        if self.tableau.explicit and 2 in (laws.directions, laws.element_directions):
+        if 2 in (laws.directions, laws.element_directions):
             msg = "EventCapturing: friction in a plane needs an implicit tableau such as carom.radau_iia(3)"
             raise ValueError(msg)
 
