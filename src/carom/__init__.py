@@ -39,6 +39,7 @@ from carom.solvers.pjor import PJOR as PJOR  # noqa: E402
 from carom.solvers.psor import PSOR as PSOR  # noqa: E402
 from carom.solvers.semismooth import SemismoothNewton as SemismoothNewton  # noqa: E402
 from carom.solvers.structure import Tridiagonal as Tridiagonal  # noqa: E402
+from carom.solving import solve as solve  # noqa: E402
 from carom.state import Interrupted as Interrupted  # noqa: E402
 from carom.state import SimulationError as SimulationError  # noqa: E402
 from carom.state import State as State  # noqa: E402

@@ -127,7 +127,7 @@ def summary(title: str, sol: Any, files: list[Path]) -> None:
 
     stats, energy = sol.stats, sol.account.energy
     rows = {
-        "method": type(sol.method).__name__,
+        "method": str(sol.choice or type(sol.method).__name__),
         "time": f"{sol.t[0]:g} to {sol.t[-1]:g}",
         "steps": f"{stats['accepted']} accepted, {stats['rejected']} rejected",
         "evaluations": f"{stats['evaluations']} of the forces, {stats['iterations']} solver iterations",

@@ -35,7 +35,8 @@ def solution_html(solution: Solution) -> str:
     """The evidence as a table, and the first coordinates as a small picture."""
     worst = {f"worst {name}": f"{value:.3g}" for name, value in solution.account.worst.items()}
     stats = {name: f"{value:.4g}" for name, value in solution.stats.items()}
-    return _table(repr(solution).strip("<>"), worst | stats) + _sparkline(solution.t, solution.q[:, :6])
+    chosen = {"chosen": solution.choice} if solution.choice else {}
+    return _table(repr(solution).strip("<>"), chosen | worst | stats) + _sparkline(solution.t, solution.q[:, :6])
 
 
 def _sparkline(t: np.ndarray, q: np.ndarray) -> str:

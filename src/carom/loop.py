@@ -8,7 +8,7 @@ is `carom.run`.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -16,24 +16,26 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.compiled import compiled
 from carom.methods.base import AbstractMethod, hermite, jet, quintic
 from carom.state import Carry, Counts, Row, State, Status
 from carom.stepping.base import AbstractStepping
 from carom.systems.system import System
 
-_BUFFER_BYTES = 64e6
+_BUFFER_BYTES = 32e6
 _BISECTIONS = 60
+_NARROW = 1000  # numbers in a row; writing fewer costs less than deciding not to
 traces = 0
 
 
-class Problem(eqx.Module):
+class Problem(NamedTuple):
     """What stays the same during a run."""
 
     system: System
     method: AbstractMethod
     stepping: AbstractStepping
     stop: Any
-    save_every: Array
+    save_every: Any
 
 
 class Layout(eqx.Module):
@@ -83,9 +85,9 @@ def end_where_negative(problem: Problem, old: Carry, new: Carry, row: Row) -> tu
         if field is None:
             q = hermite(a.t, b.t, a.q, b.q, system.rate(a.t, a.q, a.v), system.rate(b.t, b.q, v_b), t)
             return b.moved(t, q, a.v + (t - a.t) / (b.t - a.t) * (v_b - a.v))
-        (slopes, bends), (slopes_b, bends_b) = jet(field, a.t, a.q, a.v), jet(field, b.t, b.q, v_b)
-        pairs = zip((a.q, a.v), (b.q, v_b), slopes, slopes_b, bends, bends_b)
-        return b.moved(t, *(quintic(a.t, b.t, *pair, t) for pair in pairs))
+        before, after = (zip((q, v), *jet(field, s, q, v)) for s, q, v in ((a.t, a.q, a.v), (b.t, b.q, v_b)))
+        q, v = (quintic(a.t, b.t, start, end, t) for start, end in zip(before, after))
+        return b.moved(t, q, v)
 
     def value(s: State) -> Array:
         v = system.outer_velocity(s.t, s.q, s.v)
@@ -108,63 +110,28 @@ def end_where_negative(problem: Problem, old: Carry, new: Carry, row: Row) -> tu
     return jax.lax.cond(crossed, cut, lambda _: (new, row), None)
 
 
-class Static:
-    """The part of a call that is not arrays; equal parts share one compiled program."""
+@compiled
+def advance(
+    problem: Problem, carry: Carry, limits: tuple[Any, Any], rows: int, lanes: int | None, axes: Any
+) -> tuple[Carry, Any, Any, Any, Layout]:
+    """Run attempts until `limits = (rows, attempts)`, the end, or a failure.
 
-    def __init__(self, tree: Any, rows: int, lanes: int | None, axes: Any):
-        leaves, self.treedef = jax.tree.flatten((tree, axes))
-        self.leaves, self.rows, self.lanes = tuple(leaves), rows, lanes
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Static) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    def _key(self) -> tuple:
-        return self.treedef, self.leaves, self.rows, self.lanes
-
-    def tree(self) -> Any:
-        """The static tree and the axes of a batch."""
-        return jax.tree.unflatten(self.treedef, self.leaves)
-
-
-_layouts: dict[Any, Layout] = {}
-
-
-def advance(problem: Problem, carry: Carry, limits: tuple[Any, Any], rows: int, lanes: int | None, axes: Any):
-    """Run attempts until `limits = (rows, attempts)`, the end, or a failure; returns before the work is done.
-
-    `equinox.filter_jit` would wait for the result, and Ctrl-C with it; hence `jax.jit` on the arrays and `Static` on
-    the rest.
+    Returns the carry, a buffer of packed rows (one per lane), how many rows of it are filled, the number of attempts
+    and the layout of a row.
     """
-    arrays, rest = eqx.partition((problem, carry), eqx.is_array)
-    static = Static(rest, rows, lanes, axes)
-    out = _advance(arrays, limits, static)
-    return *out, _layouts[static, _shapes(arrays)]
-
-
-def _shapes(arrays: Any) -> tuple:
-    return tuple(leaf.shape for leaf in jax.tree.leaves(arrays))
-
-
-@partial(jax.jit, static_argnums=2)
-def _advance(arrays: Any, limits: tuple[Any, Any], static: Static):
     global traces  # noqa: PLW0603
     traces += 1
-    rest, axes = static.tree()
-    problem, carry = eqx.combine(arrays, rest)
-    lanes = static.lanes
     one_attempt = attempt
     if lanes is not None:
         one_attempt = eqx.filter_vmap(masked_attempt, in_axes=(axes, eqx.if_array(0)))
     tried = eqx.filter_closure_convert(one_attempt, problem, carry)
     row = tried.out_struct[1]  # pyright: ignore[reportFunctionMemberAccess]
-    one = row if lanes is None else jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), row)
-    layout = _layouts[static, _shapes(arrays)] = Layout.of(one)
-    room = max(1, min(static.rows, int(_BUFFER_BYTES / (8 * layout.width * (lanes or 1)))))
+    lane = row if lanes is None else jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), row)
+    layout = Layout.of(lane)
+    room = max(1, min(rows, int(_BUFFER_BYTES / (8 * layout.width * (lanes or 1)))))
     buffer = jnp.zeros((room, layout.width) if lanes is None else (room, lanes, layout.width))
     most_rows = jnp.minimum(limits[0], room)
+    put = partial(jax.lax.dynamic_update_index_in_dim, axis=0)
 
     def alive(c: Carry) -> Array:
         return jnp.any(~c.done & (c.status == Status.OK))
@@ -173,19 +140,37 @@ def _advance(arrays: Any, limits: tuple[Any, Any], static: Static):
         carry, _, n, attempts = loop
         return alive(carry) & (n < most_rows) & (attempts < limits[1])
 
-    def body(loop):
+    def narrow(loop):
+        # always true; a branch without the buffer holds small arrays only, and XLA runs those without its thread pool
+        def one(carry: Carry) -> tuple[Carry, Array, Array]:
+            new, row = tried(problem, carry)
+            return new, pack(row), row.keep | (row.k < carry.k)
+
+        def none(carry: Carry) -> tuple[Carry, Array, Array]:
+            return carry, jnp.zeros(layout.width), jnp.asarray(False)
+
+        carry, buffer, n, attempts = loop
+        carry, packed, emitted = jax.lax.cond(attempts < limits[1], one, none, carry)
+        return carry, put(buffer, packed, n), n + emitted, attempts + 1
+
+    def wide(loop):
+        # a row that is not kept is not written
+        carry, buffer, n, attempts = loop
+        new, row = tried(problem, carry)
+        emitted = row.keep | (row.k < carry.k)
+        buffer = jax.lax.cond(emitted, lambda b, r: put(b, pack(r), n), lambda b, _: b, buffer, row)
+        return new, buffer, n + emitted, attempts + 1
+
+    def batch(loop):
         carry, buffer, n, attempts = loop
         new, row = tried(problem, carry)
         emitted = jnp.any(row.keep | (row.k < carry.k))
-        if lanes is None:
-            buffer = jax.lax.cond(emitted, lambda b, r: b.at[n].set(pack(r)), lambda b, _: b, buffer, row)
-        else:
-            buffer = buffer.at[n].set(jax.vmap(pack)(row))
-        return new, buffer, n + emitted, attempts + 1
+        return new, put(buffer, jax.vmap(pack)(row), n), n + emitted, attempts + 1
 
+    body = batch if lanes is not None else narrow if layout.width <= _NARROW else wide
     zero = jnp.zeros((), jnp.int64)
     carry, buffer, n, attempts = jax.lax.while_loop(running, body, (carry, buffer, zero, zero))
-    return carry, buffer, n, attempts
+    return carry, buffer, n, attempts, layout
 
 
 def masked_attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
@@ -196,7 +181,7 @@ def masked_attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
     return new, eqx.tree_at(lambda r: (r.k, r.keep), row, (jnp.where(alive, row.k, carry.k), row.keep & alive))
 
 
-def first_carry(problem: Problem, state: State, ends: Array, axes: Any = None) -> Carry:
+def first_carry(problem: Problem, state: State, ends: Any, axes: Any = None) -> Carry:
     """The start of a run; of a batch, if `axes` names the batched parts of the problem."""
     begin = _begin if problem.method.concrete_init else _compiled_begin
     return begin(problem, state, ends, axes)
@@ -208,7 +193,7 @@ def _begin(problem: Problem, state: State, ends: Array, axes: Any) -> Carry:
     return eqx.filter_vmap(_start, in_axes=(axes, eqx.if_array(0), 0))(problem, state, ends)
 
 
-_compiled_begin = eqx.filter_jit(_begin)
+_compiled_begin = compiled(_begin)
 
 
 def _start(problem: Problem, state: State, ends: Array) -> Carry:

@@ -7,24 +7,25 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array
 
 from carom import loop
+from carom.compiled import remembered
 from carom.loop import Problem, advance, first_carry
 from carom.methods.base import AbstractMethod
 from carom.progress import Progress, progress_bar
-from carom.solution import RowStore, Solution
-from carom.state import Carry, Interrupted, Numbers, SimulationError, State, Status, lift
+from carom.solution import RowStore, Solution, append
+from carom.state import Carry, Interrupted, Numbers, SimulationError, State, Status
 from carom.stepping import Constant
 from carom.stepping.base import AbstractStepping
 from carom.systems.arguments import names_of, user_function
-from carom.systems.check import check
+from carom.systems.check import check_once
 from carom.systems.system import System
 
 _CHUNK_SECONDS = 0.3
-_MOST_ROWS = 4096
+_SPIN_SECONDS = 3e-4  # in the first chunk; a short run takes no longer than the shortest sleep
+_MOST_ROWS = 2048
+_FIRST_NUMBERS = 2e6  # coordinates times attempts of the first chunk; later ones are timed
 
 
 class Run:
@@ -43,9 +44,10 @@ class Run:
         self.problem, self.parts, self.carry, self.stores = problem, parts, carry, stores
         self.axes, self.rows = axes, rows
         self.lanes = None if axes is None else len(stores)
-        self.attempts = 256
+        self.attempts = int(np.clip(_FIRST_NUMBERS / carry.state.q.size, 4, 512))
         self.seconds = self.compile_seconds = 0.0
         self.traces = 0
+        self.cancelled = False
         self._host_copy: tuple[Any, Any] = (None, None)
 
     def chunk(self) -> None:
@@ -54,17 +56,19 @@ class Run:
         limits = (np.int64(self.rows), np.int64(self.attempts))
         carry, buffer, n, attempts, layout = advance(self.problem, self.carry, limits, self.rows, self.lanes, self.axes)
         launched = time.perf_counter()
+        spin = _SPIN_SECONDS if not self.seconds else 0.0
         while not n.is_ready():
-            time.sleep(min(max(2e-5, 0.05 * (time.perf_counter() - launched)), 0.01))
+            waited = time.perf_counter() - launched
+            time.sleep(0.0 if waited < spin else min(max(0.01 * waited, 2e-5), 0.01))
         elapsed = time.perf_counter() - launched
         compiled = loop.traces - before
         self.traces += compiled
         self.compile_seconds += launched - started if compiled else 0.0
         self.seconds += elapsed if compiled else time.perf_counter() - started
         count = int(n)
-        filled = np.array(np.asarray(buffer)[:count]) if count else np.zeros((0, *buffer.shape[1:]))
-        for lane, store in enumerate(self.stores):
-            store.append(layout.names, layout.shapes, filled if self.lanes is None else filled[:, lane])
+        filled = np.asarray(buffer)[:count]
+        filled = filled if 2 * count > len(buffer) else filled.copy()  # a view keeps the whole buffer
+        append(self.stores, layout, filled if self.lanes is not None else filled[:, None])
         self.carry = carry
         if int(attempts) == self.attempts:
             wanted = self.attempts * _CHUNK_SECONDS / max(elapsed, 1e-4)
@@ -84,9 +88,9 @@ class Run:
         """Chunk after chunk to the end."""
         try:
             with bar:
-                while not self.finished:
+                while not (self.finished or self.cancelled):
                     self.chunk()
-                    steps = int(np.sum(np.asarray(self.carry.counts.accepted)))
+                    steps = int(np.sum(np.asarray(self.carry.counts.values)[..., 0]))
                     bar.update(self.reached, steps, self.stores[0].latest())
                     if callback is not None:
                         callback(self)
@@ -157,9 +161,9 @@ def prepare(
     """Check everything and set up a run of one trajectory; `rows` bounds the rows of one chunk."""
     ends = segment_ends(system, state, t1)
     refuse(system, state, method, stepping, ends)
-    method = method.tuned(system, state, stepping.longest)
-    problem = Problem(lift(system), lift(method), lift(stepping), stop_function(stop), stride(save_every))
-    carry = first_carry(problem, state, jnp.asarray(ends))
+    method = ask(method, "tuned", system, state, stepping.longest)
+    problem = Problem(system, method, stepping, stop_function(stop), stride(save_every))
+    carry = first_carry(problem, state, ends)
     return Run(problem, [(system, method, stepping)], carry, [RowStore(state)], rows=rows)
 
 
@@ -171,7 +175,7 @@ def finish(run: Run, callback: Any, progress: Any, save_at: Numbers | None) -> S
     run.go(callback, progress_bar(progress, t0, t1))
     solution = run.solution()
     raise_if_failed(run, solution)
-    solution.method.review(solution)
+    ask(solution.method, "review", solution)
     return solution if save_at is None else solution.interpolated(save_at)
 
 
@@ -201,8 +205,8 @@ def segment_ends(system: System, state: State, t1: float) -> np.ndarray:
 def refuse(system: System, state: State, method: AbstractMethod, stepping: AbstractStepping, ends: np.ndarray) -> None:
     """Raise, by name, for anything the method or the stepping does not take into account."""
     refuse_features(system, state, method, stepping, ends)
-    check(system, state)
-    method.caution(system, state, stepping.longest, float(ends[-1] - ends[0]))
+    check_once(system, state)
+    ask(method, "caution", system, state, stepping.longest, float(ends[-1] - ends[0]))
 
 
 def refuse_features(
@@ -216,7 +220,7 @@ def refuse_features(
         if not isinstance(value, kind):
             msg = f"{name} must be a carom {kind.__name__.removeprefix('Abstract')}, got {type(value).__name__}"
             raise TypeError(msg)
-    unhandled = sorted(system.features - method.handles)
+    unhandled = sorted(features(system) - method.handles)
     if unhandled:
         msg = f"{type(method).__name__} does not handle {names_of(unhandled)} of this system"
         raise ValueError(msg)
@@ -224,9 +228,20 @@ def refuse_features(
     if missing:
         msg = f"{type(stepping).__name__} needs {names_of(missing)}, which {type(method).__name__} does not give"
         raise ValueError(msg)
-    for objection in (method.objection(system), stepping.objection(system, state, ends)):
+    for objection in (ask(method, "objection", system), ask(stepping, "objection", system, state, ends)):
         if objection:
             raise ValueError(objection)
+
+
+def ask(record: Any, name: str, *arguments: Any) -> Any:
+    """Call a method of a record; `record.name` would first build a record of its own, some 30 us."""
+    return getattr(type(record), name)(record, *arguments)
+
+
+@remembered
+def features(system: System) -> frozenset[str]:
+    """The system's features, looked up once."""
+    return system.features
 
 
 def chosen_stepping(h: float | None, stepping: AbstractStepping | None) -> AbstractStepping:
@@ -242,9 +257,9 @@ def stop_function(stop: Callable[..., Any] | None) -> Any:
     return None if stop is None else user_function(stop, "stop", ("t", "q", "v"))
 
 
-def stride(save_every: int) -> Array:
-    """`save_every` as an array."""
+def stride(save_every: int) -> np.int64:
+    """`save_every` as a number that is traced."""
     if not (isinstance(save_every, (int, np.integer)) and save_every >= 1):
         msg = f"save_every must be a whole number of at least 1, got {save_every}"
         raise ValueError(msg)
-    return jnp.asarray(np.int64(save_every))
+    return np.int64(save_every)

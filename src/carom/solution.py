@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -32,11 +33,10 @@ class RowStore:
         self.fields = _fields(("k", "keep", "t", "h", "q", "v"), ((), (), (), (), start.q.shape, start.v.shape))
         self.chunks: list[np.ndarray] = []
         self.wanted: np.ndarray | None = None
+        self.newest = 0.0
 
-    def append(self, names: tuple[str, ...], shapes: tuple[tuple[int, ...], ...], rows: np.ndarray) -> None:
+    def append(self, rows: np.ndarray) -> None:
         """Add a chunk. A kept row replaces all rows from its k on; a row not kept takes back all rows after its k."""
-        if len(names) != len(self.fields):
-            self.fields = _fields(names, shapes)
         if not len(rows):
             return
         k, keep = rows[:, 0], rows[:, 1] > 0
@@ -45,9 +45,13 @@ class RowStore:
         while self.chunks and self.chunks[-1][-1, 0] >= drop_from.min():
             kept = self.chunks[-1][self.chunks[-1][:, 0] < drop_from.min()]
             self.chunks[-1:] = [kept] if len(kept) else []
-        rows = rows[keep & (k < later)]
+        self.add(rows[keep & (k < later)])
+
+    def add(self, rows: np.ndarray) -> None:
+        """Add rows that follow the ones there."""
         if len(rows):
             self.chunks.append(rows)
+            self.newest = rows[-1, 0]
         if self.wanted is not None:
             self._thin(self.wanted)
 
@@ -79,19 +83,48 @@ class RowStore:
         closed = f", {int(np.sum(row[self.fields['mode'][0]] == 0))} laws closed" if "mode" in self.fields else ""
         return f"h = {float(row[self.fields['h'][0]][0]):.2g}{closed}"
 
-    def snapshot(self) -> dict[str, np.ndarray]:
-        """The stored columns by name, the start as row 0."""
-        width = max(columns.stop for columns, _ in self.fields.values())
-        first = np.zeros((1, width))
-        for name in ("t", "q", "v"):
-            first[0, self.fields[name][0]] = np.ravel(np.asarray(getattr(self.start, name)))
-        rows = np.concatenate([first, *self.chunks])
-        columns = {}
-        for name, (place, shape) in self.fields.items():
-            values = rows[:, place].reshape(len(rows), *shape)
-            columns[name] = values.astype(int) if name in _WHOLE else values
-        del columns["keep"]
-        return columns
+    def snapshot(self) -> Columns:
+        """The columns of the rows stored so far, the start as row 0."""
+        return Columns(self.start, self.fields, tuple(self.chunks))
+
+
+class Columns(Mapping[str, np.ndarray]):
+    """Stored rows by column; a column is put together when it is first asked for."""
+
+    def __init__(self, start: State, fields: Fields, chunks: tuple[np.ndarray, ...]):
+        self.fields = {name: place for name, place in fields.items() if name != "keep"}
+        self.start, self.chunks = start, chunks
+        self.known: dict[str, np.ndarray] = {}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name not in self.known:
+            place, shape = self.fields[name]
+            first = np.asarray(getattr(self.start, name)) if name in ("t", "q", "v") else np.zeros(shape)
+            rows = np.concatenate([first.reshape(1, -1), *(chunk[:, place] for chunk in self.chunks)])
+            values = rows.reshape(len(rows), *shape)
+            self.known[name] = values.astype(int) if name in _WHOLE else values
+        return self.known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.fields)
+
+    def __len__(self) -> int:
+        return len(self.fields)
+
+    def __or__(self, others: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {**self, **others}
+
+
+def append(stores: list[RowStore], layout: Any, rows: np.ndarray) -> None:
+    """Add a chunk of every lane, (rows, lanes, width); lanes in which nothing is dropped need no closer look."""
+    if len(stores[0].fields) != len(layout.names):
+        fields = _fields(layout.names, layout.shapes)
+        for store in stores:
+            store.fields = fields
+    k = np.concatenate([[[store.newest for store in stores]], rows[:, :, 0]])
+    follows = np.all((k[1:] > k[:-1]) & (rows[:, :, 1] > 0), axis=0)
+    for lane, store in enumerate(stores):
+        (store.add if follows[lane] else store.append)(rows[:, lane])
 
 
 Fields = dict[str, tuple[slice, tuple[int, ...]]]
@@ -137,7 +170,7 @@ class Solution:
 
     Attributes `t, q, v, h` are NumPy arrays with one row per saved step; row 0 is the start (with h = 0). `v` is the
     right limit where velocities jump. `state` is the last state, to start from; `account` holds the evidence, `stats`
-    the counters.
+    the counters; `choice` what `carom.solve` picked and why, None if the method was given.
     """
 
     def __init__(
@@ -145,12 +178,14 @@ class Solution:
         system: System,
         method: AbstractMethod,
         stepping: AbstractStepping,
-        columns: dict[str, np.ndarray],
+        columns: Mapping[str, np.ndarray],
         carry: Carry,
         timing: dict[str, float],
+        choice: Any = None,
     ):
         self.system, self.method, self.stepping = system, method, stepping
         self.columns, self.carry, self.timing = columns, carry, timing
+        self.choice = choice
 
     def __getattr__(self, name: str) -> Any:
         columns = self.__dict__.get("columns", {})
@@ -206,13 +241,15 @@ class Solution:
     @property
     def stats(self) -> dict[str, float]:
         """Counters (accepted, rejected, evaluations, iterations) and times."""
-        counts = {name: int(value) for name, value in vars(self.carry.counts).items()}
-        return counts | self.timing
+        counts = self.carry.counts
+        return dict(zip(counts.names, np.asarray(counts.values).tolist())) | self.timing
 
     @cached_property
     def account(self) -> Account:
         """Energies and residuals of the saved rows."""
-        kinetic, potential = (np.asarray(e) for e in energies(self.system, self.t, self.q, self.v))
+        n, rows = len(self), repeated_last(len(self))
+        t, q, v = self.t[rows], self.q[rows], self.v[rows]
+        kinetic, potential = (np.asarray(e)[:n] for e in energies(self.system, t, q, v))
         extra = {
             name.removeprefix("extra."): values for name, values in self.columns.items() if name.startswith("extra.")
         }
@@ -220,9 +257,9 @@ class Solution:
         if "work" in self.columns:
             extra["contact work"] = self.work
         if self.system.contacts is not None:
-            extra["penetration"] = np.maximum(-np.asarray(_gaps(self.system, self.t, self.q)), 0.0)
+            extra["penetration"] = np.maximum(-np.asarray(_gaps(self.system, t, q))[:n], 0.0)
         if self.system.constraints is not None:
-            extra["drift"] = np.asarray(_drift(self.system, self.t, self.q))
+            extra["drift"] = np.asarray(_drift(self.system, t, q))[:n]
         return Account(kinetic, potential, residual, extra | self.method.evidence(self, kinetic + potential))
 
     def at(self, times: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -244,7 +281,7 @@ class Solution:
             for i, v in ((left, self.v), (right, v_left_limit))
         ]
         jets = [_jets(self.system, self.method, *end, mode) for end in ends]
-        q, v = between(*ends, *jets, times)
+        q, v = between(ends, jets, times)
         v = np.asarray(_velocities(self.system, True, times, q, v))
         exact = times == self.t[right]
         return np.where(exact[:, None], self.q[right], q), np.where(exact[:, None], self.v[right], v)
@@ -256,7 +293,7 @@ class Solution:
         columns = {name: values[rows] for name, values in self.columns.items()}
         columns["q"], columns["v"] = self.at(times)
         columns["t"] = times
-        return Solution(self.system, self.method, self.stepping, columns, self.carry, self.timing)
+        return Solution(self.system, self.method, self.stepping, columns, self.carry, self.timing, self.choice)
 
     def to_xarray(self) -> xarray.Dataset:
         """The rows as a dataset with labelled coordinates."""
@@ -269,6 +306,11 @@ class Solution:
         from carom.storage import save
 
         save(self, path)
+
+
+def repeated_last(n: int) -> np.ndarray:
+    """Indices of n rows, the last repeated up to a power of two: runs of other lengths share compiled programs."""
+    return np.minimum(np.arange(1 << (n - 1).bit_length()), n - 1)
 
 
 @eqx.filter_jit
@@ -311,13 +353,14 @@ def _jets(system: System, method: AbstractMethod, t: Any, q: Any, v: Any, mode: 
     return jax.lax.map(one, (jnp.asarray(t), jnp.asarray(q), jnp.asarray(v), mode))
 
 
-def between(start: Any, end: Any, start_jet: Any, end_jet: Any, times: np.ndarray) -> list[np.ndarray]:
-    """Q and v between rows (t, q, v) with the derivatives of `_jets`.
+def between(ends: Any, jets: Any, times: np.ndarray) -> list[np.ndarray]:
+    """Q and v between rows (t, q, v) and the next ones, with the derivatives of `_jets`.
 
     The second derivative of a stiff motion is mostly rounding and truncation errors; where it would correct the cubic
     by more than the cubic corrects the straight line, it is left out.
     """
-    (slope0, bend0), (slope1, bend1) = jax.tree.map(np.asarray, (start_jet, end_jet))
+    start, end = ends
+    (slope0, bend0), (slope1, bend1) = jax.tree.map(np.asarray, jets)
     a, b, t = start[0][:, None], end[0][:, None], times[:, None]
     values = []
     for i in (0, 1):
@@ -331,7 +374,7 @@ def between(start: Any, end: Any, start_jet: Any, end_jet: Any, times: np.ndarra
         if bend0 is None:
             values.append(cubic)
             continue
-        fine = quintic(a, b, y0, y1, slope0[i], slope1[i], bend0[i], bend1[i], t)
+        fine = quintic(a, b, (y0, slope0[i], bend0[i]), (y1, slope1[i], bend1[i]), t)
         better = np.abs(fine - cubic).max(1) <= np.abs(cubic - line).max(1)
         values.append(np.where(better[:, None], fine, cubic))
     return values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -118,27 +118,22 @@ class Step(eqx.Module):
 
 
 class Counts(eqx.Module):
-    """Counters of a run, rejected attempts included."""
+    """Counters of a run, rejected attempts included: one vector, so that counting is one kernel."""
 
-    accepted: Int[Array, ""]
-    rejected: Int[Array, ""]
-    evaluations: Int[Array, ""]
-    iterations: Int[Array, ""]
+    values: Int[Array, " 4"]
+
+    names: ClassVar[tuple[str, ...]] = ("accepted", "rejected", "evaluations", "iterations")
 
     @classmethod
     def zero(cls) -> Counts:
         """All counters at zero."""
-        return cls(*(jnp.zeros((), jnp.int64) for _ in range(4)))
+        return cls(jnp.zeros(4, jnp.int64))
 
     def add(self, info: Info, accepted: Array) -> Counts:
         """The counters after one more attempt."""
         ok = jnp.asarray(accepted, jnp.int64)
-        return Counts(
-            self.accepted + ok,
-            self.rejected + 1 - ok,
-            self.evaluations + info.evaluations,
-            self.iterations + info.iterations,
-        )
+        new = (ok, 1 - ok, info.evaluations, info.iterations)
+        return Counts(self.values + jnp.stack([jnp.asarray(n, jnp.int64) for n in new]))
 
 
 class Carry(eqx.Module):

@@ -21,12 +21,13 @@ import xarray
 
 from carom import methods
 from carom import stepping as steppings
-from carom.loop import Problem, first_carry
+from carom.choice import Choice
+from carom.loop import Layout, Problem, first_carry
 from carom.methods.active_set import Coefficients
 from carom.methods.base import AbstractMethod
 from carom.models.registry import build
 from carom.run import Run, finish, stop_function, stride
-from carom.solution import RowStore, Solution
+from carom.solution import RowStore, Solution, append
 from carom.solvers import newton, pjor, psor, semismooth
 from carom.state import Carry, State, Status, lift
 from carom.stepping.base import AbstractStepping
@@ -76,6 +77,8 @@ def to_dataset(solution: Solution) -> xarray.Dataset:
         "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+    if solution.choice is not None:
+        attributes["choice"] = solution.choice.to_json()
     data = xarray.Dataset(variables, coords, attributes)
     for name, long_name in _LONG_NAMES.items():
         if name in data.variables:
@@ -129,6 +132,7 @@ class Loaded:
             str(name): data[name].to_numpy() for name in data.data_vars if not str(name).startswith("carry_")
         }
         self.stats = json.loads(data.attrs["stats"])
+        self.choice = Choice.from_json(data.attrs["choice"]) if "choice" in data.attrs else None
         self.t, self.q, self.v, self.h = (self.columns[name] for name in ("t", "q", "v", "h"))
 
     def __repr__(self) -> str:
@@ -185,6 +189,7 @@ def revive(run: Loaded, system: System | None = None) -> Solution:
     """The solution of a stored run, with its system, as it was when it was stored."""
     solution = resume(run, system=system, t1=float(run.data["carry_0"]))
     solution.timing.update({name: run.stats[name] for name in solution.timing})
+    solution.choice = run.choice
     return solution
 
 
@@ -224,8 +229,8 @@ def resume(
         raise ValueError(msg)
     ends = np.zeros(int(attributes["segments"]))
     ends[-1] = np.inf
-    problem = Problem(lift(system), lift(method), lift(stepping), stop_function(stop), stride(save_every))
-    carry = _restore(first_carry(problem, state, jnp.asarray(ends)), stored.data)
+    problem = Problem(system, method, stepping, stop_function(stop), stride(save_every))
+    carry = _restore(first_carry(problem, state, ends), stored.data)
     if t1 is not None:
         carry = extend(carry, float(t1))
     store = RowStore(state)
@@ -233,7 +238,7 @@ def resume(
     ordered = ("k", "keep", "t", "h", "q", "v", *(n for n in names if n not in ("k", "t", "h", "q", "v")))
     columns = stored.columns | {"keep": np.ones(len(stored.t))}
     rows = np.concatenate([columns[n].reshape(len(stored.t), -1).astype(float) for n in ordered], axis=1)
-    store.append(ordered, tuple(columns[n].shape[1:] for n in ordered), rows[1:])
+    append([store], Layout(ordered, tuple(columns[n].shape[1:] for n in ordered)), rows[1:, None])
     run = Run(problem, [(system, method, stepping)], carry, [store])
     return finish(run, callback, progress, None)
 

@@ -4,6 +4,9 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
 from carom.measures import filled_graph, graph_distance, grid_norm
 
@@ -21,32 +24,67 @@ def test_the_largest_distance_may_lie_inside_a_segment():
     assert graph_distance(pillars, ground) == pytest.approx(4.0, abs=1e-14)
 
 
-@pytest.mark.parametrize("dimension", [1, 2, 3])
-def test_it_agrees_with_brute_force_in_any_dimension(dimension):
-    rng = np.random.default_rng(dimension)
-    graphs = []
-    for rows in (6, 9):
-        t = np.sort(rng.random(rows))
-        graphs.append(filled_graph(t, rng.normal(size=(rows, dimension)), rng.normal(size=(rows, dimension))))
-    found = graph_distance(*graphs)
-    assert found == pytest.approx(brute(*graphs), abs=2e-2)
-    assert found >= brute(*graphs) - 2e-2
+@st.composite
+def graphs(draw):
+    """Two graphs with jumps, on a coarse grid (ties and flat pieces) or anywhere."""
+    dimension = draw(st.integers(1, 3))
+    entry = draw(st.sampled_from([st.integers(-2, 2).map(float), st.floats(-2, 2)]))
+
+    def one():
+        rows = draw(st.integers(1, 7))
+        t = np.sort(draw(arrays(float, rows, elements=st.floats(0, 2))))
+        right, left = (draw(arrays(float, (rows, dimension), elements=entry)) for _ in range(2))
+        return filled_graph(t, right, left)
+
+    return one(), one()
 
 
-def brute(a, b, n=60):
-    dense = [np.concatenate([p + np.linspace(0, 1, n)[:, None] * (r - p) for p, r in zip(g, g[1:])]) for g in (a, b)]
-    gaps = [np.abs(dense[0] - y).max(axis=1) for y in dense[1]]
-    from_a = np.min(gaps, axis=0).max()
-    return max(from_a, max(g.min() for g in gaps))
+def sampled(graph, spacing):
+    """Points of the graph, at most `spacing` apart."""
+    parts = [int(np.ceil(np.abs(r - p).max() / spacing)) + 1 for p, r in zip(graph, graph[1:])]
+    return np.concatenate([np.linspace(p, r, n + 1) for p, r, n in zip(graph, graph[1:], parts)])
 
 
-def test_a_hundred_thousand_points_take_seconds():
-    t = np.linspace(0.0, 5.0, 100_000)
-    x = np.sign(np.sin(5 * t)) * np.exp(-0.3 * t) + 0.1 * t
-    started = time.perf_counter()
-    found = graph_distance(filled_graph(t, x), filled_graph(t, x + 1e-3 * np.cos(90 * t)))
-    assert time.perf_counter() - started < 20.0
-    assert found == pytest.approx(1e-3, rel=0.05)
+@given(graphs())
+@settings(max_examples=40, deadline=None)
+def test_it_agrees_with_brute_force_in_any_dimension(pair):
+    found = graph_distance(*pair)
+    x, y = (sampled(graph, 0.05) for graph in pair)
+    between = np.abs(x[:, None] - y).max(axis=2)
+    brute = max(between.min(axis=0).max(), between.min(axis=1).max())
+    assert found == pytest.approx(brute, abs=0.025 + 1e-14)  # moving to a sample costs half the spacing
+    assert found == graph_distance(*pair[::-1])
+
+
+@given(graphs(), st.integers(1, 5))
+@settings(max_examples=10, deadline=None)
+def test_it_does_not_depend_on_how_a_graph_is_cut(pair, parts):
+    a, b = pair
+    cut = np.concatenate([np.linspace(p, r, parts + 1)[:-1] for p, r in zip(a, a[1:])] + [a[-1:]])
+    assert graph_distance(a, cut) < 1e-14
+    assert graph_distance(cut, b) == pytest.approx(graph_distance(a, b), abs=1e-14)
+
+
+T = np.linspace(0.0, 5.0, 100_000)
+
+
+def square(shift, jumps):
+    return np.where(np.floor((T + shift) * jumps / 5) % 2, 1.0, -1.0)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "wanted"),
+    [
+        (square(0.0, 80), square(0.007, 80), 0.007),
+        (square(0.0, 20_000), square(0.00013, 20_000), 0.00015),  # three points of the grid
+    ],
+    ids=["80 jumps", "20000 jumps"],
+)
+def test_a_hundred_thousand_points_take_seconds(x, y, wanted):
+    started = time.process_time()
+    found = graph_distance(filled_graph(T, x), filled_graph(T, y))
+    assert time.process_time() - started < 5.0
+    assert found == pytest.approx(wanted, rel=1e-4)
 
 
 def test_grid_norms_are_those_of_21():

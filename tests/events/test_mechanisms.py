@@ -182,13 +182,18 @@ def test_nonholonomic_constraints_are_refused_by_name():
 
 @pytest.mark.parametrize("C", [0.0, -1.0, np.inf])
 def test_a_constant_that_is_not_positive_is_refused(C):
-    with pytest.raises(ValueError, match="C must be positive"):
+    with pytest.raises(ValueError, match=f"EventCapturing: C must be positive, got C = {C}"):
         carom.EventCapturing(carom.gauss(2), C=C)
 
 
 def test_several_constants_are_refused_by_name():
     with pytest.raises(ValueError, match="C must be one number"):
         carom.EventCapturing(carom.gauss(2), C=[1.0, 2.0])
+
+
+def test_a_constant_that_is_no_number_is_refused_by_name():
+    with pytest.raises(TypeError, match="C must be a number, got 'small'"):
+        carom.EventCapturing(carom.gauss(2), C="small")
 
 
 def test_an_unusable_tableau_is_refused():

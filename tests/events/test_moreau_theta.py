@@ -42,8 +42,15 @@ def test_velocities_have_local_order_zero_at_a_missed_impact():
     assert moreau.impact_orders(0.0) == pytest.approx((1.0, 0.0), abs=0.15)
 
 
-def test_velocities_have_local_order_two_in_persistent_contact():
-    assert moreau.persistent_order() >= 1.8
+@pytest.mark.parametrize(("surface", "theta"), [(moreau.table, 0.8), (moreau.ring, 1.0)], ids=["flat", "curved"])
+def test_positions_and_velocities_have_local_order_two_in_persistent_contact(surface, theta):
+    assert moreau.persistent_orders(surface, theta) == pytest.approx((2.0, 2.0), abs=0.1)
+
+
+@pytest.mark.parametrize("theta", [0.0, 0.5, 0.8])
+def test_a_curved_surface_costs_the_velocities_an_order_unless_theta_is_one(theta):
+    assert moreau.persistent_orders(moreau.ring, theta) == pytest.approx((2.0, 1.0), abs=0.1)
+    assert moreau.normal_share(theta) == pytest.approx(1.0, abs=0.01)
 
 
 def test_the_projected_variant_ends_every_step_without_penetration():

@@ -53,12 +53,6 @@ def test_composition_is_reversible(chain):
     np.testing.assert_allclose(back.state.v, state.v, atol=1e-13)
 
 
-def test_applied_forces_are_refused(chain):
-    system = carom.System(1.0, chain[0].potential, {"dissipative": lambda t, q, v: -v})
-    with pytest.raises(ValueError, match="Composed does not handle 'forces'"):
-        carom.simulate(system, chain[1], carom.Composed(carom.PseudoEnergy()), t1=1.0, h=0.01)
-
-
 def test_only_pseudo_energy_schemes_are_composed():
     with pytest.raises(TypeError, match="base must be PseudoEnergy"):
         carom.Composed(carom.StormerVerlet())

@@ -122,8 +122,9 @@ def hermite(t0: Any, t1: Any, y0: Any, y1: Any, d0: Any, d1: Any, t: Any) -> Any
     )
 
 
-def quintic(t0: Any, t1: Any, y0: Any, y1: Any, d0: Any, d1: Any, s0: Any, s1: Any, t: Any) -> Any:
-    """Hermite interpolation of order 6, with second derivatives s0, s1 as well."""
+def quintic(t0: Any, t1: Any, start: tuple[Any, Any, Any], end: tuple[Any, Any, Any], t: Any) -> Any:
+    """Hermite interpolation of order 6 between (y, y', y'') at the start and at the end."""
+    (y0, d0, s0), (y1, d1, s1) = start, end
     width, x = _within(t0, t1, t)
     bend0, bend1 = (y1 - y0 - width * d0 - 0.5 * width**2 * s0), (d1 - d0 - width * s0) * width
     rest = width**2 * (s1 - s0)

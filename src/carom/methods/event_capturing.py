@@ -182,7 +182,7 @@ class EventCapturing(AbstractMethod):
     def caution(self, system: System, state: State, longest: float | None, span: float) -> None:
         """Slip that begins in a plane turns at an unlimited rate."""
         del longest, span
-        if not self.tableau.explicit or "friction" not in system.features:
+        if not (self.tableau.explicit and "friction" in system.features):
             return
         laws = laws_of(system, state)
         if 2 in (laws.directions, laws.element_directions):

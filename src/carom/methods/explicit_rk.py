@@ -40,7 +40,7 @@ class ExplicitRK(AbstractMethod):
         return self.tableau.order
 
     @property
-    def gives(self) -> frozenset[str]:
+    def gives(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The local error, where the tableau has an embedded companion."""
         return GIVES_ERROR if embedded(self.tableau) else frozenset()
 
@@ -71,9 +71,8 @@ class ExplicitRK(AbstractMethod):
         if companion is None:
             return None
         first, *weights, last = companion.weights
-        rates = (
-            [*rates, (system.rate(end.t, end.q, end.v), system.acceleration(end.t, end.q, end.v))] if last else rates
-        )
+        if last:
+            rates = [*rates, (system.rate(end.t, end.q, end.v), system.acceleration(end.t, end.q, end.v))]
         return _weighted(rates, h, [first + weights[0], *weights[1:], last])
 
 

@@ -20,12 +20,12 @@ from jaxtyping import Array
 
 from carom.methods.base import SMOOTH, AbstractMethod
 from carom.solvers.newton import Newton, Root
+from carom.solvers.small import times
 from carom.solvers.stages import Pair, StageEquations, solve_stages, spectrum
 from carom.solvers.structure import Tridiagonal, acceleration_jacobian
 from carom.state import Info, State, Status, Step
 from carom.systems.system import System
 from carom.tableaux import Tableau, embedded
-
 
 GIVES_ERROR = frozenset({"local error"})
 
@@ -60,7 +60,7 @@ class IRK(AbstractMethod):
         return self.tableau.order
 
     @property
-    def gives(self) -> frozenset[str]:
+    def gives(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The local error, where the tableau has an embedded companion."""
         return GIVES_ERROR if embedded(self.tableau) else frozenset()
 
@@ -96,7 +96,7 @@ class IRK(AbstractMethod):
         if tab.is_stiffly_accurate:
             q, v = (y0 + z[-1] for y0, z in zip(y, root.x))
         else:
-            q, v = (y0 + h * (b[:first].sum() * f + b[first:] @ F) for y0, f, F in zip(y, rates, root.aux))
+            q, v = (y0 + h * (b[:first].sum() * f + times(b[first:], F)) for y0, f, F in zip(y, rates, root.aux))
         info = newton_info(root, self.newton, tab.stages - first)
         reached = state.moved(state.t + h, q, v)
         error = self.error(equations, rates, root.aux)

@@ -130,7 +130,7 @@ def _report(rows: ContactRows, problem: ContactProblem, result: Any, before: Arr
 def _over_mass(system: System, t: Array, q: Array, M_inv: Array | None, f: Array, W: Array) -> tuple[Array, Array]:
     """M^{-1} f and M^{-1} W^T; apart for a constant mass, so that constant directions leave the compiled loop."""
     if M_inv is not None:
-        return times(M_inv, f), M_inv @ W.T
+        return times(M_inv, f), times(M_inv, W.T)
     M = system.mass_at(t, q)
     if M.ndim < 2:
         return f / M, (W / M).T
@@ -140,14 +140,14 @@ def _over_mass(system: System, t: Array, q: Array, M_inv: Array | None, f: Array
 
 def onto_constraints(system: System, t: Array, q: Array, u: Array, W: Array, M_inv_W: Array) -> tuple[Array, Array]:
     """Move q and u along M^{-1} W^T until g(t, q) = 0 and dg/dt = 0: no drift, whatever the number of steps."""
-    inverse = M_inv_W @ inverse_small(W @ M_inv_W)
+    inverse = times(M_inv_W, inverse_small(times(W, M_inv_W)))
 
     def gamma(x: Array, v: Array) -> Array:
         return jax.jvp(system.constraint, (t, x), (jnp.ones_like(t), system.rate(t, x, v)))[1]
 
     def correct(_, pair: tuple[Array, Array]) -> tuple[Array, Array]:
         x, v = pair
-        x = x - system.rate(t, x, inverse @ system.constraint(t, x)) + system.rate(t, x, jnp.zeros_like(v))
-        return x, v - inverse @ gamma(x, v)
+        x = x - system.rate(t, x, times(inverse, system.constraint(t, x))) + system.rate(t, x, jnp.zeros_like(v))
+        return x, v - times(inverse, gamma(x, v))
 
     return jax.lax.fori_loop(0, _PROJECTIONS, correct, (q, u))

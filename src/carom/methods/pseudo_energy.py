@@ -14,14 +14,16 @@ w = M^{-1} [p] the jump. The state holds the mean `v^n = (v^{n-1/2} + v^{n+1/2})
 
 is constant; H^n is the energy (17) of the state. Applied forces (damping, driving) act at mid-flight,
 
-    F = h f(t + h/2, q^n + h v^{n+1/2} / 2, v^n + (a + M^{-1} F') / 2),   F' the same without its own F',
+    F = h f(t + h/2, q^n + h v^{n+1/2} / 2, v^n + (a + M^{-1} F) / 2),
 
-and change H~ by exactly the work `v^{n+1/2} . F`. Taking them at v^{n+1/2} instead would excite the parasitic root of
-the two-step scheme, which then grows as fast as the damping should decay.
+by `corrections` iterations from `F = 0` on the right, and change H~ by exactly the work `v^{n+1/2} . F`, converged or
+not. Taking them at v^{n+1/2} instead would excite the parasitic root of the two-step scheme, which then grows as fast
+as the damping should decay.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -30,10 +32,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.methods.base import AbstractMethod
 from carom.methods.quadrature import impulse, rule
-from carom.methods.stability import refuse_unstable, stability_limit, warn_if_fallen, warn_if_torn
+from carom.methods.stability import LimitedMethod
 from carom.state import Info, State, Step
+from carom.systems.arguments import whole
 from carom.systems.interactions import Interactions
 from carom.systems.system import System
 
@@ -54,13 +56,14 @@ class Jump(eqx.Module):
     fresh: Array | None
 
 
-class PseudoEnergy(AbstractMethod):
+class PseudoEnergy(LimitedMethod):
     """Explicit scheme of second order that conserves the pseudo-energy (13) for any steps, if the quadrature is exact.
 
     Args:
         quadrature: "midpoint", "gauss-n" or "lobatto-n"; exact for potentials of degree 2, 2n and 2n - 2.
         start: "jump-free", the start (5), or "one-step", with the jump `h M^{-1} f(q^0)` of a leapfrog start.
         beyond_limit: run even if h lies above the stability limit (16).
+        corrections: of the velocity that applied forces see; one keeps the order, three that of `Composed`.
 
     The account has `pseudo_energy` (13), `gap` (18), the momentum-like `jump`, and `balance`: the change of the
     pseudo-energy less the work of applied forces, zero up to quadrature errors.
@@ -73,6 +76,7 @@ class PseudoEnergy(AbstractMethod):
     quadrature: str = eqx.field(default="midpoint", static=True)
     start: str = eqx.field(default="jump-free", static=True)
     beyond_limit: bool = eqx.field(default=False, static=True)
+    corrections: int = eqx.field(default=1, static=True)
 
     handles = frozenset({"mass matrix", "forces", "rate damping"})
     gives = frozenset({"momentum jump"})
@@ -82,22 +86,12 @@ class PseudoEnergy(AbstractMethod):
         if self.start not in STARTS:
             msg = f"PseudoEnergy: start must be 'jump-free' or 'one-step', got {self.start!r}"
             raise ValueError(msg)
+        whole(self.corrections, "corrections", 1)
 
     @property
     def order(self) -> int:
         """Two, whatever the quadrature [Thm 5]."""
         return 2
-
-    def caution(self, system: System, state: State, longest: float | None, span: float) -> None:
-        """Hold the longest step against the stability limit at the start."""
-        del span
-        refuse_unstable(longest, stability_limit(system, state), self.beyond_limit)
-
-    def review(self, solution: Any) -> None:
-        """Look at the stability limit again, and at the gap."""
-        if not self.beyond_limit:
-            warn_if_fallen(solution)
-        warn_if_torn(solution)
 
     def init(self, system: System, state: State) -> Jump:
         """No jump (5), or the acceleration that the first step turns into one."""
@@ -125,7 +119,7 @@ class PseudoEnergy(AbstractMethod):
         a = _solve(system, memory, state, total)
         work = memory.work
         if work is not None:
-            applied = _applied_impulse(system, memory, state, u, a, h)
+            applied = self._applied(system, memory, state, u, a, h)
             a = a + _solve(system, memory, state, applied)
             work = work + jnp.vdot(u, applied)
         jump = 2.0 * side * a - w  # (10)
@@ -135,6 +129,20 @@ class PseudoEnergy(AbstractMethod):
             state.moved(t + h, q + h * u, v + a),  # (3b)
             Jump(jump, last, work, memory.factor, fresh),
             Info(evaluations=jnp.int32(evaluations(system, q.size, self.quadrature)), extra=extra),
+        )
+
+    def _applied(self, system: System, memory: Jump, state: State, u: Array, a: Array, h: Array) -> Array:
+        """Impulse of the applied forces and of rate damping at mid-flight."""
+        t, q = state.t + 0.5 * h, state.q + 0.5 * h * u
+
+        def force(v: Array) -> Array:
+            f = system.applied_force(t, q, v)
+            if system.rate_damping:
+                f = f + jax.jvp(lambda x: system.damped_impulse(t, x), (q,), (v,))[1]
+            return f
+
+        return applied_impulse(
+            force, lambda f: _solve(system, memory, state, f), state.v + 0.5 * a, h, self.corrections
         )
 
     def evidence(self, solution: Any, energy: np.ndarray) -> dict[str, np.ndarray]:
@@ -173,18 +181,14 @@ def _solve(system: System, memory: Jump, state: State, f: Array) -> Array:
     return system.mass_solve(state.t, state.q, f)
 
 
-def _applied_impulse(system: System, memory: Jump, state: State, u: Array, a: Array, h: Array) -> Array:
-    """Impulse of the applied forces at mid-flight, velocity predicted once."""
-    t, q = state.t + 0.5 * h, state.q + 0.5 * h * u
-
-    def at(v: Array) -> Array:
-        f = system.applied_force(t, q, v)
-        if system.rate_damping:
-            f = f + jax.jvp(lambda x: system.damped_impulse(t, x), (q,), (v,))[1]
-        return h * f
-
-    middle = state.v + 0.5 * a
-    return at(middle + 0.5 * _solve(system, memory, state, at(middle)))
+def applied_impulse(
+    force: Callable[[Array], Array], solve: Callable[[Array], Array], middle: Array, h: Array, corrections: int
+) -> Array:
+    """`F = h force(middle + M^{-1} F / 2)` by fixed-point iteration; `middle` is the mean velocity without F."""
+    impulse = h * force(middle)
+    for _ in range(corrections):
+        impulse = h * force(middle + 0.5 * solve(impulse))
+    return impulse
 
 
 @eqx.filter_jit

@@ -1,7 +1,8 @@
-"""The stability limit of explicit two-step schemes, before and after a run [Marazzato2019 Prop. 6]."""
+"""The stability limit of explicit schemes, before and after a run [Marazzato2019 Prop. 6]."""
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from typing import Any
 
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.methods.base import AbstractMethod
 from carom.solvers.spectral import lanczos, largest_ritz_value, start_vector
 from carom.state import State
 from carom.systems.system import System
@@ -20,9 +22,41 @@ _NEAR = 0.005
 _REVIEWED = 4
 _TORN = 0.5
 
+Rate = tuple[int, Any, str]  # steps per step of the method, mask of the coordinates that take them, words for messages
+ONE_RATE: list[Rate] = [(1, None, "")]
+
 
 class StabilityWarning(UserWarning):
     """A step at its stability limit, a limit that fell during the run, or a resonance."""
+
+
+class LimitedMethod(AbstractMethod):
+    """A method whose steps are held against the stability limit before a run, and looked at again after it."""
+
+    @property
+    def told(self) -> bool:
+        """Whether to run above the limit: the field `beyond_limit`, which declared here would be the first argument."""
+        return self.beyond_limit  # pyright: ignore[reportAttributeAccessIssue]
+
+    def rates(self, system: System, n: int) -> list[Rate]:
+        """Who steps how often; all once by default."""
+        del system, n
+        return ONE_RATE
+
+    def caution(self, system: System, state: State, longest: float | None, span: float) -> None:
+        """Hold the longest step of every rate against its stability limit at the start."""
+        del span
+        if longest is not None:
+            for count, among, where in self.rates(system, state.q.size):
+                limit = stability_limit(system, state, among)
+                refuse_unstable(longest / count, limit, self.told, where)
+
+    def review(self, solution: Any) -> None:
+        """Look at the stability limit again, and at the gap between energy and pseudo-energy if there is one."""
+        if not self.told:
+            warn_if_fallen(solution, self.rates(solution.system, solution.q.shape[1]))
+        if "momentum jump" in self.gives:
+            warn_if_torn(solution)
 
 
 def stability_limit(system: System, state: State, among: Any = None) -> float:
@@ -56,9 +90,9 @@ def _lanczos(system: System, t: Array, q: Array, among: Any) -> tuple[Array, Arr
     return lanczos(apply, inner, kept * start_vector(q.size), _STEPS)
 
 
-def refuse_unstable(h: float | None, limit: float, told: bool, where: str = "") -> None:
+def refuse_unstable(h: float, limit: float, told: bool, where: str) -> None:
     """Raise above the limit unless told, warn at it."""
-    if h is None or h < (1 - _NEAR) * limit:
+    if h < (1 - _NEAR) * limit:
         return
     facts = f"the step{where} h = {h:.6g} lies {{}} the stability limit {limit:.6g} [Marazzato2019 (16)]"
     if h <= (1 + _NEAR) * limit:
@@ -69,16 +103,16 @@ def refuse_unstable(h: float | None, limit: float, told: bool, where: str = "") 
         raise ValueError(msg)
 
 
-def warn_if_fallen(solution: Any) -> None:
+def warn_if_fallen(solution: Any, rates: list[Rate]) -> None:
     """Warn if the limit at a few later states lies under the steps taken there."""
     rows = np.unique(np.linspace(0, len(solution) - 1, _REVIEWED + 1).astype(int))[1:]
-    for row in rows:
-        limit = stability_limit(solution.system, State(solution.q[row], solution.v[row], solution.t[row]))
-        if solution.h[row] > (1 + _NEAR) * limit:
-            h, t = solution.h[row], solution.t[row]
+    for row, (count, among, where) in itertools.product(rows, rates):
+        state = State(solution.q[row], solution.v[row], solution.t[row])
+        limit, h = stability_limit(solution.system, state, among), solution.h[row] / count
+        if h > (1 + _NEAR) * limit:
             msg = (
-                f"at t = {t:.6g} the step h = {h:.6g} lies above the stability limit there, {limit:.6g} "
-                f"[Marazzato2019 (16)]: run again with a smaller h"
+                f"at t = {solution.t[row]:.6g} the step{where} h = {h:.6g} lies above the stability limit there, "
+                f"{limit:.6g} [Marazzato2019 (16)]: run again with a smaller h"
             )
             warnings.warn(msg, StabilityWarning, stacklevel=4)
             return

@@ -7,20 +7,17 @@ Between nodes this is the leapfrog of Remark 7 for constant steps.
 
 from __future__ import annotations
 
-from typing import Any
-
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from carom.methods.base import AbstractMethod
 from carom.methods.pseudo_energy import evaluations
-from carom.methods.stability import refuse_unstable, stability_limit, warn_if_fallen
+from carom.methods.stability import LimitedMethod
 from carom.state import Info, State, Step
 from carom.systems.system import System
 
 
-class StormerVerlet(AbstractMethod):
+class StormerVerlet(LimitedMethod):
     """Stormer-Verlet (velocity form), second order, one force evaluation per step.
 
     Args:
@@ -40,16 +37,6 @@ class StormerVerlet(AbstractMethod):
     def order(self) -> int:
         """Two."""
         return 2
-
-    def caution(self, system: System, state: State, longest: float | None, span: float) -> None:
-        """Hold the longest step against the stability limit at the start."""
-        del span
-        refuse_unstable(longest, stability_limit(system, state), self.beyond_limit)
-
-    def review(self, solution: Any) -> None:
-        """Look at the stability limit again."""
-        if not self.beyond_limit:
-            warn_if_fallen(solution)
 
     def init(self, system: System, state: State) -> Array:
         """The acceleration at the start."""

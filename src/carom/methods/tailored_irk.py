@@ -27,6 +27,7 @@ from carom.methods.base import AbstractMethod
 from carom.methods.irk import neighbour_jacobian, newton_info
 from carom.methods.tailored import damping_of, declared_damping, tailored_objection
 from carom.solvers.newton import Newton
+from carom.solvers.small import times
 from carom.solvers.stages import PositionStages, conjugate_spectrum, solve_positions
 from carom.state import State, Step
 from carom.systems.system import System
@@ -154,14 +155,14 @@ def tailored_step(
     V = jax.lax.cond(h == memory.h, lambda: memory.V, lambda: state.v - correction(state.q, state.v))  # (71)
     stages = PositionStages(
         fields=[partial(group.acceleration, system, state.t) for group in groups],
-        matrices=[h * h * (A @ matrix) for matrix in matrices],
+        matrices=[h * h * times(A, matrix) for matrix in matrices],
         start=state.q,
         offset=h * jnp.outer(jnp.sum(A, 1), V),
         stiffness=neighbour_jacobian(system),
     )
     scale = jnp.max(jnp.abs(state.q)) + h * jnp.max(jnp.abs(V))
     root = solve_positions(stages, scale, settings, conjugate_spectrum(h * A))
-    X = state.q + h * V + h * h * sum((b @ m) @ a for m, a in zip(matrices, root.aux))  # (44)
-    V = V + h * (b @ sum(root.aux))  # (44)
+    X = state.q + h * V + h * h * sum(times(times(b, m), a) for m, a in zip(matrices, root.aux))  # (44)
+    V = V + h * sum(times(b, a) for a in root.aux)  # (44)
     memory = ScaledVelocity(V, h)
     return Step(state.moved(state.t + h, X, V + correction(X, V)), memory, newton_info(root, settings, 2))

@@ -52,6 +52,14 @@ class RangeZone(eqx.Module):
         own = window[self.left : window.size - self.right]
         return jnp.concatenate([x[: self.start - self.below], own, x[self.stop - self.below :]])
 
+    def fill(self, everything: Array, window: Array) -> Array:
+        """All coordinates with those of the window replaced."""
+        return jax.lax.dynamic_update_slice(everything, window, (self.first,))
+
+    def pick(self, everything: Array) -> Array:
+        """The window out of all coordinates."""
+        return everything[self.first : self.stop + self.right]
+
     def keep(self, new: Array, old: Array | float) -> Array:
         """`new` on the zone's particles, `old` on its halo."""
         i = jnp.arange(new.size)
@@ -72,7 +80,7 @@ class RangeZone(eqx.Module):
         """Force of the interactions of this level, q the window."""
         total = jnp.zeros_like(q)
         for name, k0, k1 in self.runs:
-            part = _parts(system)[name]
+            part = interactions_of(system)[name]
             at = part.places(n)
             pick = lambda x, at=at, k0=k0, k1=k1: x[k0 - at.start : k1 - at.start] if jnp.ndim(x) else x  # noqa: E731
             data = jax.tree.map(pick, part.data)
@@ -85,8 +93,9 @@ class RangeZone(eqx.Module):
 
 
 class SetZone(eqx.Module):
-    """Any set of particles: indices of the window and of the halo in the window above, rows of the interactions."""
+    """Any set of particles: indices of the window among all and in the window above, rows of the interactions."""
 
+    everywhere: Array
     window: Array
     particles: Array
     inside: Array
@@ -101,6 +110,14 @@ class SetZone(eqx.Module):
     def put(self, x: Array, window: Array) -> Array:
         """The level above with this zone's particles replaced."""
         return x.at[self.window[self.inside]].set(window[self.inside])
+
+    def fill(self, everything: Array, window: Array) -> Array:
+        """All coordinates with those of the window replaced."""
+        return everything.at[self.everywhere].set(window)
+
+    def pick(self, everything: Array) -> Array:
+        """The window out of all coordinates."""
+        return everything[self.everywhere]
 
     def keep(self, new: Array, old: Array | float) -> Array:
         """`new` on the zone's particles, `old` on its halo."""
@@ -122,7 +139,7 @@ class SetZone(eqx.Module):
     def _energy(self, system: System, q: Array) -> Array:
         total = jnp.zeros(())
         for name, rows in self.rows.items():
-            part = _parts(system)[name]
+            part = interactions_of(system)[name]
             pick = lambda x, name=name: x[self.chosen[name]] if jnp.ndim(x) else x  # noqa: E731
             data = () if part.data is None else (jax.tree.map(pick, part.data),)
             total = total + jnp.sum(pick(part.weight) * jax.vmap(part.energy)(*[q[c] for c in rows.T], *data))
@@ -154,7 +171,7 @@ def named(fast: Any) -> Named:
 
 def levels(system: System, n: int, fast: Sequence[Named], shift: int) -> np.ndarray:
     """The level of every coordinate, 0 for the slow ones; raises where there is no split."""
-    touched = {name: interaction_rows(part, n) for name, part in _parts(system).items()}
+    touched = {name: interaction_rows(part, n) for name, part in interactions_of(system).items()}
     level = np.zeros(n, int)
     for depth, name in enumerate(fast):
         inside = _grown(_seed(name, touched, n), touched, shift)
@@ -168,7 +185,8 @@ def levels(system: System, n: int, fast: Sequence[Named], shift: int) -> np.ndar
     return level
 
 
-def _parts(system: System) -> dict[str, Interactions]:
+def interactions_of(system: System) -> dict[str, Interactions]:
+    """The parts of the potential, refused unless all are interactions."""
     functions = [name for name, part in system.potential.items() if not isinstance(part, Interactions)]
     if functions or not system.potential:
         msg = (
@@ -192,16 +210,29 @@ def _seed(name: Named, touched: dict[str, np.ndarray], n: int) -> np.ndarray:
     particles = _particles(name)
     if particles is None:
         for part in [name] if isinstance(name, str) else name:
-            if part not in touched:
-                msg = f"fast names '{part}', but the potential has the parts {names_of(list(touched))}"
-                raise ValueError(msg)
-            inside[touched[part].ravel()] = True
+            inside[_rows_of(part, touched).ravel()] = True  # pyright: ignore
         return inside
     if particles[-1] >= n:
         msg = f"fast: particle {particles[-1]} does not exist; there are {n}"
         raise ValueError(msg)
     inside[particles] = True
     return _grown(inside, touched, 1)
+
+
+def _rows_of(part: str, touched: dict[str, np.ndarray]) -> np.ndarray:
+    """The coordinates of the interactions of a part, or of a range of them."""
+    if part in touched:
+        return touched[part]
+    match = re.fullmatch(r"(.*)\[(\d+):(\d+)\]", part)
+    if match is None or match[1] not in touched:
+        msg = f"fast names '{part}', but the potential has the parts {names_of(list(touched))}"
+        raise ValueError(msg)
+    rows = touched[match[1]]
+    start, stop = int(match[2]), int(match[3])
+    if not start < stop <= len(rows):
+        msg = f"fast names '{part}', but '{match[1]}' has {len(rows)} interactions, counted from 0"
+        raise ValueError(msg)
+    return rows[start:stop]
 
 
 def _particles(name: Named) -> np.ndarray | None:
@@ -221,7 +252,7 @@ def _grown(inside: np.ndarray, touched: dict[str, np.ndarray], rings: int) -> np
 
 def zones(system: System, level: np.ndarray) -> tuple[RangeZone, ...] | tuple[SetZone, ...]:
     """One zone per level: ranges if every level is one, other sets else."""
-    rows = {name: interaction_rows(part, level.size) for name, part in _parts(system).items()}
+    rows = {name: interaction_rows(part, level.size) for name, part in interactions_of(system).items()}
     rates = {name: level[r].max(1, initial=0) for name, r in rows.items()}
     depth = range(level.max() + 1)
     insides = [level >= d for d in depth]
@@ -231,7 +262,7 @@ def zones(system: System, level: np.ndarray) -> tuple[RangeZone, ...] | tuple[Se
         for name, r in rows.items():
             window[r[rates[name] >= d].ravel()] = True
         windows.append(window)
-    sliced = all(part.stencil is not None for part in _parts(system).values())
+    sliced = all(part.stencil is not None for part in interactions_of(system).values())
     if sliced and all(_is_range(inside) for inside in insides):
         return _range_zones(system, level, insides, windows, rates)
     return tuple(_set_zone(d, insides, windows, rows, rates) for d in depth)
@@ -250,7 +281,7 @@ def _range_zones(system: System, level: np.ndarray, insides: list, windows: list
         for name, rate in rates.items():
             edges = (
                 np.flatnonzero(np.diff((rate == d).astype(int), prepend=0, append=0))
-                + _parts(system)[name].places(level.size).start
+                + interactions_of(system)[name].places(level.size).start
             )
             runs += [(name, int(a), int(b)) for a, b in zip(edges[::2], edges[1::2])]
         found.append(RangeZone(start, stop, start - first, end - stop, below, tuple(runs)))
@@ -266,6 +297,7 @@ def _set_zone(d: int, insides: list, windows: list, rows: dict, rates: dict) -> 
     particles = insides[d][here]
     chosen = {name: np.flatnonzero(rate == d) for name, rate in rates.items() if (rate == d).any()}
     return SetZone(
+        everywhere=jnp.asarray(here),
         window=jnp.asarray(np.searchsorted(above, here)),
         particles=jnp.asarray(particles),
         inside=jnp.asarray(np.flatnonzero(particles)),

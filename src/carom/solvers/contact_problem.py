@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
@@ -141,8 +142,8 @@ def contact_problem(W: Array, M_inv_W: Array, laws: Laws, **data: Array) -> Cont
     A law that acts in a plane has one entry of the diagonal for both directions, the trace of its block: the r of its
     projection then stays below the inverse of the block's largest eigenvalue.
     """
-    G = W @ M_inv_W
-    diagonal = laws.shared(jnp.sum(W * M_inv_W.T, axis=1), jnp.sum)
+    G = times(W, M_inv_W)
+    diagonal = laws.shared(jax.vmap(times)(W, M_inv_W.T), jnp.sum)
     return ContactProblem(G, jnp.where(diagonal > 0, diagonal, 1.0), laws=laws, **data)
 
 

@@ -26,7 +26,7 @@ def consistent_modes(problem: ContactProblem, found: ContactResult, doubtful: Ar
     """If `doubtful` and few contacts are closed: the only consistent mode, or a bad status for none or several."""
     n = problem.laws.contacts
     few = min(n, MOST_CONTACTS)
-    chosen = jnp.argsort(~problem.active)[:few]
+    chosen = jnp.arange(n) if few == n else jnp.argsort(~problem.active)[:few]
     digits = 4 ** jnp.arange(few)
 
     def try_mode(loop: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:

@@ -66,38 +66,29 @@ def newton(
     `ratio / (1 - ratio) |d|` with the ratio of successive updates; the iteration ends when that is below 1.
     """
 
-    def backtrack(x: PyTree, d: PyTree, before: Array) -> tuple[Array, PyTree, PyTree, PyTree, Array]:
-        def attempt(alpha: Array):
-            trial = jax.tree.map(lambda a, b: a - alpha * b, x, d)
-            return (alpha, trial, *residual(trial))
-
-        def worse(c):
-            alpha, _, r, _, _ = c
-            return ~(norm(r) <= before) & (alpha > _SMALLEST_DAMPING)
-
-        def halve(c):
-            alpha, _, _, _, count = c
-            return (*attempt(0.5 * alpha), count + 1)
-
-        return jax.lax.while_loop(worse, halve, (*attempt(jnp.ones(())), jnp.ones((), jnp.int32)))
-
     def running(c):
-        _, _, _, last, _, done, k, _ = c
-        return ~done & (k < max_iter) & ((k == 0) | jnp.isfinite(last))
+        _, _, _, _, last, _, done, k, _ = c
+        return ~done & (k < max_iter) & jnp.isfinite(last)
 
     def iterate(c):
-        x, r, _, last, _, _, k, count = c
+        x, r, aux, alpha, last, error, _, k, count = c
         d = direction(x, r)
         size = norm(d)
-        alpha, x, r, aux, tried = backtrack(x, d, jnp.maximum(norm(r), 1.0))
+        trial = jax.tree.map(lambda a, b: a - alpha * b, x, d)
+        r_trial, aux_trial = residual(trial)
+        better = (norm(r_trial) <= jnp.maximum(norm(r), 1.0)) | (alpha <= _SMALLEST_DAMPING)
         ratio = jnp.where(k > 0, size / jnp.maximum(last, 1e-300), 1.0)
-        error = jnp.where(ratio < 1.0, ratio / jnp.maximum(1.0 - ratio, 1e-16), jnp.inf) * size
+        left = jnp.where(ratio < 1.0, ratio / jnp.maximum(1.0 - ratio, 1e-16), jnp.inf) * size
         whole = alpha == 1.0
-        settled = (size <= 1.0) | (whole & (error <= 1.0)) | (whole & (k > 2) & (ratio > 0.5) & (size <= _ROUNDING))
-        return x, r, aux, size, jnp.minimum(error, size), settled & jnp.isfinite(size), k + 1, count + tried
+        settled = (size <= 1.0) | (whole & (left <= 1.0)) | (whole & (k > 2) & (ratio > 0.5) & (size <= _ROUNDING))
+        x, r, aux = jax.tree.map(lambda a, b: jnp.where(better, a, b), (trial, r_trial, aux_trial), (x, r, aux))
+        error = jnp.where(better, jnp.minimum(left, size), error)
+        alpha = jnp.where(better, 1.0, 0.5 * alpha)
+        last = jnp.where(better, size, last)
+        return x, r, aux, alpha, last, error, better & settled & jnp.isfinite(size), k + better, count + 1
 
     r, aux = residual(x)
-    zero = jnp.zeros((), jnp.int32)
-    start = (x, r, aux, jnp.asarray(jnp.inf), jnp.asarray(jnp.inf), jnp.asarray(False), zero, zero + 1)
-    x, r, aux, _, error, done, k, count = jax.lax.while_loop(running, iterate, start)
+    zero, huge = jnp.zeros((), jnp.int32), jnp.asarray(jnp.finfo(float).max)
+    start = (x, r, aux, jnp.ones(()), huge, huge, jnp.asarray(False), zero, zero + 1)
+    x, r, aux, _, _, error, done, k, count = jax.lax.while_loop(running, iterate, start)
     return Root(x, aux, done, error, k, count)

@@ -11,7 +11,7 @@ from jaxtyping import Array
 from carom.solvers.contact_problem import ContactProblem, ContactResult
 from carom.solvers.enumeration import consistent_modes, is_doubtful
 from carom.solvers.psor import PSOR
-from carom.solvers.small import solve_small
+from carom.solvers.small import rarely, solve_small
 from carom.state import Status
 
 
@@ -67,7 +67,7 @@ class SemismoothNewton(eqx.Module):
             failed = result.status == Status.CONTACT_NOT_SOLVED
             return consistent_modes(problem, result, doubtful | failed) if enumerable else result
 
-        return jax.lax.cond(trouble | doubtful, rescue, lambda x: x, found)
+        return rarely(trouble | doubtful, rescue, found)
 
 
 def jacobian(problem: ContactProblem, P: Array) -> Array:

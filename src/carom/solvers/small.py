@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+PyTree = Any
 _UNROLL_UP_TO = 10
-_FUSE_UP_TO = 256
 _REDUNDANT = 1e-12  # a pivot this much smaller than its row's first diagonal entry belongs to a redundant row
 
 
@@ -18,21 +21,28 @@ def solve_small(A: Float[Array, "m m"], B: Float[Array, "m k"]) -> Float[Array, 
     Meant for positive definite matrices and for the equations of contact problems, whose diagonal entries are good
     pivots. A redundant row (vanishing pivot) leaves its unknown at zero, one solution of a consistent singular system.
     """
-    m = A.shape[0]
-    if m > _UNROLL_UP_TO:
+    if A.shape[0] > _UNROLL_UP_TO:
         return jnp.linalg.solve(A, B)
-    table = jnp.concatenate([A, B], axis=1)
-    for k in reversed(range(m)):
-        pivot = table[k, k]
+    left, right, rows = A, B, []
+    for k in reversed(range(A.shape[0])):
+        pivot = left[k, k]
         regular = jnp.abs(pivot) > _REDUNDANT * jnp.abs(A[k, k])
-        row = table[k] * jnp.where(regular, 1.0 / jnp.where(regular, pivot, 1.0), 0.0)
-        table = jnp.where(np.arange(m)[:, None] == k, row, table - table[:, k : k + 1] * row)
-    return table[:, m:]
+        inverse = jnp.where(regular, 1.0 / jnp.where(regular, pivot, 1.0), 0.0)
+        row, value, column = left[k, :k] * inverse, right[k] * inverse, left[:k, k, None]
+        rows.append((row, value))
+        left, right = left[:k, :k] - column * row, right[:k] - column * value
+    X: list[Array] = []
+    for row, value in reversed(rows):
+        X.append(value - sum((row[j] * x for j, x in enumerate(X)), jnp.zeros(())))
+    return jnp.stack(X)
 
 
-def times(A: Float[Array, "m n"], x: Float[Array, " n"]) -> Float[Array, " m"]:
-    """A x, for small matrices as a sum that is fused with its surroundings."""
-    return jnp.sum(A * x, axis=1) if A.size <= _FUSE_UP_TO else A @ x
+def times(A: Array, B: Array) -> Array:
+    """A B for a vector or a matrix B with few rows, as a sum that fuses with its neighbours; a product is a call."""
+    if B.shape[0] > _UNROLL_UP_TO:
+        return A @ B
+    columns = (A[..., j] if B.ndim == 1 else A[..., j, None] for j in range(B.shape[0]))
+    return sum((column * row for column, row in zip(columns, B)), jnp.zeros(()))
 
 
 def inverse_small(A: Float[Array, "m m"]) -> Float[Array, "m m"]:
@@ -53,3 +63,8 @@ def solve_rolled(A: Float[Array, "m m"], B: Float[Array, "m k"]) -> Float[Array,
         return jnp.where(rows == k, row, table - table[:, k][:, None] * row)
 
     return jax.lax.fori_loop(0, m, eliminate, jnp.concatenate([A, B], axis=1))[:, m:]
+
+
+def rarely(needed: Array, fn: Callable[[PyTree], PyTree], x: PyTree) -> PyTree:
+    """`fn(x)` if needed, else x; in a batch `fn` runs only if some lane needs it (a `cond` would run it always)."""
+    return jax.lax.while_loop(lambda c: c[0], lambda c: (jnp.zeros_like(c[0]), fn(c[1])), (needed, x))[1]

@@ -19,6 +19,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from carom.solvers.newton import Newton, Root, newton
+from carom.solvers.small import times
 from carom.solvers.structure import Tridiagonal, tridiagonal_jacobian
 
 PyTree = Any
@@ -39,7 +40,7 @@ class Spectrum(eqx.Module):
         """T diag(solve(value_i, .)) T^{-1} r, for arrays with one row per stage."""
         total = jax.tree.map(jnp.zeros_like, r)
         for value, right, left, real in zip(self.values, self.right, self.left, self.real):
-            x = solve(value, jax.tree.map(lambda c, w=left: w @ c, r))
+            x = solve(value, jax.tree.map(partial(times, left), r))
             back = jax.tree.map(lambda c, w=right: jnp.outer(w, c), x)
             total = jax.tree.map(lambda s, b, real=real: s + (b if real else 2.0 * b.real), total, back)
         return total
@@ -95,7 +96,7 @@ class StageEquations(eqx.Module):
     def residual(self, Z: Pair) -> tuple[Pair, Pair]:
         """Z - offset - h A F(y0 + Z), and the stage rates F."""
         rates = jax.vmap(self.field)(self.t, self.start[0] + Z[0], self.start[1] + Z[1])
-        return jax.tree.map(lambda z, o, f: z - o - self.h * (self.A @ f), Z, self.offset, rates), rates
+        return jax.tree.map(lambda z, o, f: z - o - self.h * times(self.A, f), Z, self.offset, rates), rates
 
     def full_direction(self, Z: Pair, r: Pair) -> Pair:
         """Newton direction from the Jacobian of all stage equations."""
@@ -164,7 +165,7 @@ class PositionStages(eqx.Module):
     def residual(self, Z: Array) -> tuple[Array, list[Array]]:
         """Z - offset - sum_a matrix_a g_a, and the stage accelerations g_a."""
         rates = [jax.vmap(g)(self.start + Z) for g in self.fields]
-        return Z - self.offset - sum(m @ g for m, g in zip(self.matrices, rates)), rates
+        return Z - self.offset - sum(times(m, g) for m, g in zip(self.matrices, rates)), rates
 
     def full_direction(self, Z: Array, r: Array) -> Array:
         """Newton direction from the Jacobian of all stage equations."""

@@ -3,8 +3,8 @@ r"""Step sizes from tolerances: the embedded error estimate of the method, and a
     err = max_i |e_i| / (atol' + rtol' max(|y_0|, |y_1|)_i),    y = (q, v),  e the method's `local_error` = O(h^k)
     h_new = h min(5, max(1/5, 0.9 err^{-0.7/k} err_before^{0.4/k}))
 
-(PI control, Gustafsson; Hairer and Wanner, ODEs II, (IV.2.43)). A step with err > 1 is repeated. Estimates are mostly of
-lower order than the method, whose error falls like h^p; so that the error of the run falls like rtol, the step is
+(PI control, Gustafsson; Hairer and Wanner, ODEs II, (IV.2.43)). A step with err > 1 is repeated. Estimates are mostly
+of lower order than the method, whose error falls like h^p; so that the error of the run falls like rtol, the step is
 controlled with `rtol' = rtol^{k/p}` and `atol' = atol rtol'/rtol` (as RADAU5 does; Jay1998 (39)).
 
 Pieces: a step that stops short at an event leaves the proposed size as it is, and the first step after it has no
@@ -96,7 +96,7 @@ class Adaptive(AbstractStepping):
         return Pace(size, jnp.ones(()), jnp.asarray(False), jnp.zeros((), jnp.int64))
 
     def first_size(self, system: System, method: AbstractMethod, state: State, ends: Array) -> Array:
-        """A size with which explicit Euler would err by a hundredth, from two evaluations of the rates."""
+        """As there, but with a first guess that does not mind a start from rest: a hundredth of the time scale."""
         k, _ = method.error_orders
 
         def rates(t: Array, q: Array, v: Array) -> Any:
@@ -104,19 +104,15 @@ class Adaptive(AbstractStepping):
 
         t, _ = inside(ends[0], ends[1], state.t, state.t, ends.size > 2)
         y = (state.q, state.v)
-        scales = self.scales(method, y, y)
-        norm = lambda x: largest(x, scales)  # noqa: E731
         f = rates(t, *y)
-        span = ends[-1] - ends[0]
-        d0, d1 = norm(y), norm(f)
-        h0 = jnp.where((d0 > 1e-5) & (d1 > 1e-5), _FIRST * d0 / jnp.maximum(d1, 1e-290), 1e-6 * span)
-        h0 = jnp.minimum(h0, ends[1] - ends[0])
+        h0 = _FIRST * jnp.minimum(time_scale(*(jnp.max(jnp.abs(x)) for x in (*y, f[1]))), ends[1] - ends[0])
         moved = tuple(a + h0 * b for a, b in zip(y, f))
-        d2 = norm(tuple(a - b for a, b in zip(rates(t + h0, *moved), f))) / h0
-        d = jnp.maximum(d1, d2)
-        h1 = jnp.where(d > 1e-15, (_FIRST / jnp.maximum(d, 1e-290)) ** (1.0 / k), jnp.maximum(1e-6 * span, 1e-3 * h0))
-        size = jnp.minimum(jnp.minimum(100.0 * h0, h1), span)
-        return jnp.where(jnp.isfinite(size) & (size > 0), size, 1e-6 * span)
+        scales = self.scales(method, y, moved)
+        bend = tuple((a - b) / h0 for a, b in zip(rates(t + h0, *moved), f))
+        d = jnp.maximum(largest(f, scales), largest(bend, scales))
+        h1 = (_FIRST / jnp.maximum(d, 1e-290)) ** (1.0 / k)
+        size = jnp.minimum(jnp.minimum(100.0 * h0, h1), ends[1] - ends[0])
+        return jnp.where(jnp.isfinite(size) & (size > 0), size, 1e-6 * (ends[-1] - ends[0]))
 
     def attempt(self, system: System, method: AbstractMethod, carry: Carry) -> tuple[Carry, Row]:
         """One step, kept if its error is within the tolerance."""
@@ -188,6 +184,12 @@ class Adaptive(AbstractStepping):
         rtol = self.rtol ** (k / p)
         atol = self.atol * (rtol / self.rtol)
         return tuple(atol + rtol * jnp.maximum(jnp.abs(a), jnp.abs(b)) for a, b in zip(y0, y1))
+
+
+def time_scale(q: Array, v: Array, a: Array) -> Array:
+    """The shortest of q/v, sqrt(q/a) and v/a, of those that are neither zero nor infinite."""
+    times = jnp.stack([q / v, jnp.sqrt(q / a), v / a])
+    return jnp.min(jnp.where(jnp.isfinite(times) & (times > 0), times, jnp.inf))
 
 
 def largest(values: Any, scales: Any) -> Array:

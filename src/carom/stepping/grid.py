@@ -39,13 +39,14 @@ class Constant(AbstractStepping):
         >>> stepping = carom.Constant(1e-3)
     """
 
-    h: Array
+    h: Array | np.float64
 
     def __init__(self, h: ArrayLike):
-        if np.ndim(h) != 0 or not (np.isfinite(h) and np.asarray(h) > 0):
+        size = h if isinstance(h, float) else np.asarray(h, float)
+        if np.ndim(size) != 0 or not 0 < size < np.inf:
             msg = f"h must be positive and finite, got h = {h}"
             raise ValueError(msg)
-        self.h = jnp.asarray(h, float)
+        self.h = np.float64(size)
 
     @property
     def longest(self) -> float:

@@ -62,7 +62,11 @@ def numbers(
     of: str = "entry",
 ) -> Array:
     """A scalar or a vector of `size` finite numbers; errors name the argument and the index."""
-    array = np.asarray(value, float)
+    try:
+        array = np.asarray(value, float)
+    except (TypeError, ValueError):
+        msg = f"{name} must be a number, got {value!r}"
+        raise TypeError(msg) from None
     if array.ndim > 1 or (size is not None and array.ndim == 1 and array.size not in (1, size)):
         msg = f"{name} must be a number or one number per {of} ({size}), got shape {array.shape}"
         raise ValueError(msg)
@@ -73,7 +77,8 @@ def numbers(
     elif nonnegative:
         bad, wanted = bad | ~(array >= 0), "zero or positive"
     if bad.any():
-        where = f"{name}[{int(np.flatnonzero(bad)[0])}]" if array.ndim else name
+        short = name.rpartition(": ")[2]
+        where = f"{short}[{int(np.flatnonzero(bad)[0])}]" if array.ndim else short
         msg = f"{name} must be {wanted}, got {where} = {array[bad][0] if array.ndim else float(array)}"
         raise ValueError(msg)
     return jnp.asarray(array)
@@ -88,3 +93,11 @@ def per_entry(value: Any, name: str, size: int, of: str, **kind: bool) -> Array:
 def names_of(items: Sequence[str]) -> str:
     """A readable list of names."""
     return ", ".join(f"'{item}'" for item in items) if items else "none"
+
+
+def whole(value: Any, name: str, least: int) -> int:
+    """`value` as an int, refused by name unless it is a whole number of at least `least`."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        msg = f"{name} must be a whole number of at least {least}, got {value!r}"
+        raise ValueError(msg)
+    return int(value)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import warnings
+import weakref
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -10,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.compiled import compiled, remembered
 from carom.state import State
 from carom.systems.arguments import names_of
 from carom.systems.consistent import constraint_residuals
@@ -30,22 +34,64 @@ def check(system: System, state: State) -> None:
     Example:
         >>> carom.check(*carom.models.newtons_cradle(5))
     """
+    _check(system, state, stacklevel=3)
+
+
+def check_once(system: System, state: State) -> None:
+    """`check`, unless this pair has passed it before: runs from one start with many steps or methods are common."""
+    passed = _passed(state)
+    known = passed.get(id(system))
+    if (known is None or known() is not system) and _check(system, state, stacklevel=6):
+        passed[id(system)] = weakref.ref(system)
+
+
+def _check(system: System, state: State, stacklevel: int) -> bool:
+    """Whether there was nothing to warn about."""
     _check_lengths(system, state)
-    found = _measure_one(system, state)
-    _judge({name: np.asarray(value) for name, value in found.items()}, float(state.t))
+    return _judge(_measure_one(system, state).on_host(), float(state.t), stacklevel + 1)
 
 
-def check_lanes(lanes: list[tuple[System, State]], system: System, batched: bool, states: State) -> None:
-    """Check the lanes of a batch in one vectorised call on the stacked `states` and `system` (stacked if `batched`)."""
+@remembered
+def _passed(state: State) -> dict[int, weakref.ref]:
+    """The systems that may start from this state."""
+    del state
+    return {}
+
+
+def check_lanes(lanes: list[tuple[System, State]], system: System, axes: Any, states: State) -> None:
+    """Check the lanes of a batch in one vectorised call on the stacked `states` and `system` (stacked along `axes`)."""
     for one in lanes:
         _check_lengths(*one)
-    found = _measure_lanes(system, states, batched)
-    host = {name: np.asarray(value) for name, value in found.items()}
+    host = _measure_lanes(system, states, axes).on_host()
     for i, (_, state) in enumerate(lanes):
-        _judge({name: value[i] for name, value in host.items()}, float(state.t))
+        _judge({name: value[i] for name, value in host.items()}, float(state.t), stacklevel=4)
 
 
-def _judge(found: dict[str, np.ndarray], t: float) -> None:
+class Findings(eqx.Module):
+    """Named numbers in one vector (one per lane): one transfer to the host instead of a dozen."""
+
+    values: Array
+    names: tuple[str, ...] = eqx.field(static=True)
+    shapes: tuple[tuple[int, ...], ...] = eqx.field(static=True)
+
+    @classmethod
+    def of(cls, found: dict[str, Array]) -> Findings:
+        """Pack."""
+        values = jnp.concatenate([jnp.ravel(value).astype(float) for value in found.values()])
+        return cls(values, tuple(found), tuple(value.shape for value in found.values()))
+
+    def on_host(self) -> dict[str, np.ndarray]:
+        """Unpack."""
+        values, parts, start = np.asarray(self.values), {}, 0
+        for name, shape in zip(self.names, self.shapes):
+            stop = start + math.prod(shape)
+            parts[name] = values[..., start:stop].reshape((*values.shape[:-1], *shape))
+            start = stop
+        return parts
+
+
+def _judge(found: dict[str, np.ndarray], t: float, stacklevel: int) -> bool:
+    """Raise for what cannot run, warn about what can; whether there was nothing to warn about."""
     bad = [name for name, value in found.items() if name.startswith("finite ") and not value]
     if bad:
         names = names_of([name.removeprefix("finite ") for name in bad])
@@ -71,9 +117,11 @@ def _judge(found: dict[str, np.ndarray], t: float) -> None:
         raise ValueError(msg)
     if "constraint residual" in found:
         _check_constraints(found)
-    if "gap" in found and (found["gap"] < 0).any():
+    penetrates = "gap" in found and bool((found["gap"] < 0).any())
+    if penetrates:
         i = int(np.argmin(found["gap"]))
-        warnings.warn(f"contact {i} starts with penetration: gap = {found['gap'][i]:.3g}", stacklevel=3)
+        warnings.warn(f"contact {i} starts with penetration: gap = {found['gap'][i]:.3g}", stacklevel=stacklevel)
+    return not penetrates
 
 
 def _check_lengths(system: System, state: State) -> None:
@@ -109,7 +157,7 @@ def _mass_facts(system: System, t: Array, q: Array, v: Array) -> tuple[Array, Ar
     return jnp.linalg.eigvalsh(on_manifold), jnp.abs(jnp.linalg.eigvalsh(M)), symmetric
 
 
-def _measure(system: System, state: State) -> dict[str, jax.Array]:
+def _measure(system: System, state: State) -> Findings:
     t, q, v = state.t, state.q, system.inner_velocity(state.t, state.q, state.v)
     eigenvalues, sizes, symmetric = _mass_facts(system, t, q, v)
     found = {
@@ -142,16 +190,15 @@ def _measure(system: System, state: State) -> dict[str, jax.Array]:
     if system.contacts is not None:
         found["finite gap"] = jnp.all(jnp.isfinite(system.contacts.gaps(system.params, t, q)))
         found["gap"] = system.contacts.gaps(system.params, t, q)
-    return found
+    return Findings.of(found)
 
 
-_measure_one = eqx.filter_jit(_measure)
+_measure_one = compiled(_measure)
 
 
-@eqx.filter_jit
-def _measure_lanes(system: System, states: State, batched: bool) -> dict[str, jax.Array]:
-    axis = eqx.if_array(0) if batched else None
-    return eqx.filter_vmap(_measure, in_axes=(axis, eqx.if_array(0)))(system, states)
+@compiled
+def _measure_lanes(system: System, states: State, axes: Any) -> Findings:
+    return eqx.filter_vmap(_measure, in_axes=(axes, eqx.if_array(0)))(system, states)
 
 
 def _check_constraints(found: dict[str, np.ndarray]) -> None:

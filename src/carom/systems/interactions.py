@@ -117,10 +117,10 @@ class Interactions(eqx.Module):
             padding = [(start + s, n - start - s - m) for s in stencil]  # pyright: ignore
             return sum((jnp.pad(weight * g, pad) for g, pad in zip(slopes, padding)), jnp.zeros(()))
         d = stencil[1]  # pyright: ignore
-        once = jnp.pad(weight * slopes[0], (start + d, n - start - m))
+        once = weight * slopes[0]
         if _MATERIALISED * m >= n:
             once = jax.lax.optimization_barrier(once)
-        return once[d:] - once[:n]
+        return jnp.pad(once, (start, n - start - m)) - jnp.pad(once, (start + d, n - start - m - d))
 
     def is_opposite(self, q: Float[Array, " n"]) -> Array:
         """Whether the forces on the two coordinates of every interaction are opposite, as `relative` says."""

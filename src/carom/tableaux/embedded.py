@@ -7,8 +7,8 @@ With the rates F_i of the stages, f_0 at the start and f_1 at the end of the ste
 Where a tableau carries embedded weights, `e = b - b_hat`. Otherwise e_1 = 0 and e is the divided difference over the
 nodes {0, c_1, ..., c_s}, scaled to sum |e| = 1: it vanishes on polynomials of degree n - 2 for n nodes, so that
 `power = n`, or q + 2 if the stage order q is too low for that (Jay1998 (38) is the case of Lobatto nodes; with the
-filter (I - h e_0 J)^{-1} and Radau nodes it is the estimate of Hairer and Wanner, ODEs II, (IV.8.19)). One node more, the
-end of the step, would leave nothing of it for Gauss methods on linear systems: f then is a polynomial of degree s.
+filter (I - h e_0 J)^{-1} and Radau nodes it is the estimate of Hairer and Wanner, ODEs II, (IV.8.19)). One node more,
+the end of the step, would leave nothing of it for Gauss methods on linear systems: f then is a polynomial of degree s.
 """
 
 from dataclasses import dataclass

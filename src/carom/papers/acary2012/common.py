@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from carom.measures import filled_graph
-from carom.models import bouncing_ball, exact, oscillator_with_stop
+from carom.models import exact, oscillator_with_stop
 from carom.solution import Solution
-from carom.state import State
+from carom.state import State, Status
 from carom.systems.system import System
 
 _SIDE = 1e-13  # how far from an impact its one-sided limits are taken
@@ -37,8 +38,8 @@ class Example:
         return self.solve(t, **self.data)
 
     def position_error(self, run: Solution) -> float:
-        """Largest error of the position at the nodes."""
-        return float(np.abs(run.q[:, 0] - self.exact(run.t)[0]).max())
+        """Largest error of the position at the nodes; infinite if the run (a lane of a batch) did not reach its end."""
+        return float(np.abs(run.q[:, 0] - self.exact(run.t)[0]).max()) if run.status is Status.OK else np.inf
 
     def velocity_graph(self, t1: float, points: int = 20_001) -> np.ndarray:
         """The filled-in graph of the exact velocity, with both limits at every impact."""
@@ -50,7 +51,10 @@ class Example:
         return filled_graph(times[order], np.concatenate([self.exact(t)[1], before, after])[order])
 
 
-BALL = Example("bouncing ball", bouncing_ball, exact.bouncing_ball, 3.0 - 2.0 ** -np.arange(-1.0, 24.0))
+_falling = partial(
+    oscillator_with_stop, damping=0.0, stiffness=0.0, preload=2.0
+)  # the ball, in the oscillator's program
+BALL = Example("bouncing ball", _falling, exact.bouncing_ball, 3.0 - 2.0 ** -np.arange(-1.0, 24.0))
 OSCILLATOR = Example(
     "oscillator", oscillator_with_stop, exact.oscillator_with_stop, np.array([0.8396908773, 2.4184005858, 3.9971102943])
 )

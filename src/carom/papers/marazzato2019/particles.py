@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
 from carom.batch import simulate_batch
 from carom.measures import observed_order
@@ -13,8 +15,10 @@ from carom.methods import ExplicitRK, PseudoEnergy
 from carom.models.media import fermi_pasta_ulam, oscillatory_energy, single_particle
 from carom.papers.claims import Claim, number, within
 from carom.plots import canvas, styled
+from carom.plots.convergence import triangle
 from carom.run import simulate
 from carom.solution import Solution
+from carom.state import Numbers
 from carom.tableaux import explicit
 
 POINTS = {"midpoint": 1, "lobatto-3": 2, "lobatto-5": 4}
@@ -25,6 +29,16 @@ def relative_drift(solution: Solution) -> float:
     """Largest change of the pseudo-energy, relative to its start."""
     pseudo = solution.account.extra["pseudo_energy"]
     return float(np.max(np.abs(pseudo - pseudo[0])) / abs(pseudo[0]))
+
+
+def over_steps(axes: Axes, h: Numbers, errors: Numbers, slope: float | None = 2.0) -> None:
+    """Errors over step sizes on logarithmic axes, ticks at the steps, with a triangle for the slope."""
+    h, errors = np.asarray(h, float), np.asarray(errors, float)
+    axes.loglog(h, errors, "o-")
+    axes.set_xticks(h, [f"{x:.3g}" for x in h])
+    axes.xaxis.set_minor_locator(NullLocator())
+    if slope is not None:
+        triangle(axes, h, errors, slope)
 
 
 def particle_errors(quadrature: str, counts: Sequence[int]) -> np.ndarray:
@@ -76,7 +90,7 @@ def fig3() -> tuple[list[Claim], Figure]:
     axes[0, 0].plot(gauss.t[::100], gauss.account.extra["pseudo_energy"][::100], label=r"$\tilde H$")
     axes[0, 0].set_title("pseudo-energy scheme, h = 1e-3")
     axes[0, 1].set_title("RK4, h = 1e-4")
-    axes[0, 0].legend(ncols=3)
+    axes[0, 0].legend(ncols=3, loc="center", bbox_to_anchor=(0.5, 0.68))
     return claims, figure
 
 

@@ -18,8 +18,9 @@ from carom.methods.quadrature import rule
 from carom.methods.stability import stability_limit
 from carom.models.media import nonlinear_string
 from carom.papers.claims import Claim, number, within
-from carom.papers.marazzato2019.particles import relative_drift
+from carom.papers.marazzato2019.particles import over_steps, relative_drift
 from carom.plots import canvas, styled
+from carom.plots.style import COLOURS
 from carom.run import simulate
 from carom.solution import Solution
 from carom.state import State
@@ -49,11 +50,16 @@ def fig4() -> tuple[list[Claim], Figure]:
         number("largest stable step", 0.0055, limit, 0.06, "linear limit at the start; the paper's is found by trial")
     ]
     figure, axes = canvas(3, 3, width=12.0, height=8.0)
-    x = np.arange(1, 100) / 100
+    x = np.arange(101) / 100
     for ax, ((alpha, amplitude), run) in zip(axes.ravel(), runs("midpoint").items()):
         for row in np.linspace(0, STEPS, 6).astype(int):
-            ax.plot(run.q[row, :99] + x, run.q[row, 99:], linewidth=1.0)
+            u1, u2 = np.pad(run.q[row].reshape(2, 99), ((0, 0), (1, 1)))
+            ax.plot(x + u1, u2, linewidth=1.0)
         ax.set_title(rf"$\alpha$ = {alpha:g}, $u^0$ = {amplitude:g}")
+    for ax in axes[-1]:
+        ax.set_xlabel("$x + u_1$")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("$u_2$")
     return claims, figure
 
 
@@ -96,10 +102,13 @@ def fig5() -> tuple[list[Claim], Figure]:
     ]
     figure, axes = canvas(1, 2, width=11.0)
     for ax, run, title in ((axes[0, 0], fixed, "h = 0.0033"), (axes[0, 1], gap, "steps from the gap, eps = 3e-4")):
-        ax.plot(run.t, run.account.energy, label="$H$")
-        ax.plot(run.t, run.account.extra["pseudo_energy"], label=r"$\tilde H$")
-        ax.set(xlabel="$t$", title=title)
-        ax.legend()
+        pseudo = run.account.extra["pseudo_energy"]
+        ax.plot(run.t, run.account.energy / pseudo[0] - 1, linewidth=1.0, label=r"$H / \tilde H^0 - 1$")
+        ax.plot(run.t, pseudo / pseudo[0] - 1, label=r"$\tilde H / \tilde H^0 - 1$")
+        ax.axhline(3e-4, color=COLOURS["grey"], linestyle=":", label="eps")
+        ax.ticklabel_format(axis="y", scilimits=(0, 0))
+        ax.set(xlabel="$t$", title=title, ylim=(-5e-5, 8e-4))
+        ax.legend(loc="upper left", ncols=3)
     return claims, figure
 
 
@@ -110,8 +119,8 @@ def fig6() -> tuple[list[Claim], Figure]:
     found = simulate_batch(*nonlinear_string(100, 0.99, 0.3), PseudoEnergy(), t1=1.0, h=list(steps))
     worst = np.array([relative_drift(run) for run in found])
     claims = [within("slope; the paper says 2", 1.9, 2.1, observed_order(steps, worst))]
-    figure, axes = canvas()
-    axes[0, 0].loglog(steps, worst, "o-")
+    figure, axes = canvas(width=6.4)
+    over_steps(axes[0, 0], steps, worst)
     axes[0, 0].set(xlabel="$h$", ylabel=r"max $|\tilde H - \tilde H^0| / \tilde H^0$")
     return claims, figure
 

@@ -1,0 +1,176 @@
+"""Which method and stepping suit a system, and why: the choice of `carom.solve`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from carom.methods import IRK, EventCapturing, ExplicitRK, Extrapolated, MoreauMidpoint, Spark
+from carom.methods.base import AbstractMethod
+from carom.methods.families import DEFAULTS
+from carom.run import refuse_features, segment_ends
+from carom.state import State
+from carom.stepping import Adaptive, Switching
+from carom.stepping.base import AbstractStepping
+from carom.systems.system import System
+from carom.tableaux import Tableau, explicit, gauss, radau_iia
+
+_STIFF = 3e5  # fastest rate times the length of the run, from which stability would cost an explicit method too much
+_POWER_ITERATIONS = 30
+_SMALLEST_PART = 1e-2  # of rtol times the run: the step with which Switching passes an event
+_LONGEST_PART = 0.02  # of the run: the longest step of Switching
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What `carom.solve` picked, why, and what it checked afterwards.
+
+    Example:
+        >>> print(carom.solve(system, state, t1=1.0).choice)
+    """
+
+    method: str
+    stepping: str
+    reasons: tuple[str, ...]
+    checks: dict[str, float] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        checks = [f"checked: {name} {value:.2g}" for name, value in self.checks.items()]
+        return "\n".join([f"{self.method} with {self.stepping}", *self.reasons, *checks])
+
+    def to_json(self) -> str:
+        """The choice as text for a file."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> Choice:
+        """The choice that `to_json` wrote."""
+        plain = json.loads(text)
+        return cls(plain["method"], plain["stepping"], tuple(plain["reasons"]), plain["checks"])
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A method, one for a second opinion, the stepping, and all of it in words."""
+
+    method: AbstractMethod
+    other: AbstractMethod
+    stepping: AbstractStepping
+    choice: Choice
+
+
+def planned(system: System, state: State, t1: float, rtol: Any, atol: Any) -> Plan:
+    """The first of carom's usual methods that takes the system."""
+    control = Adaptive(rtol, atol)
+    for value, kind in ((system, System), (state, State)):
+        if not isinstance(value, kind):
+            msg = f"carom.solve needs a carom {kind.__name__}, got {type(value).__name__}"
+            raise TypeError(msg)
+    ends = segment_ends(system, state, t1)
+    span = float(ends[-1] - ends[0])
+    rate = float(fastest_rate(system, state))
+    stiff = rate * span > _STIFF
+    words = f"Adaptive(rtol={rtol:g}, atol={np.asarray(atol).tolist()})"
+    pace = f"fastest rate at the start {rate:.2g}, times the length of the run {rate * span:.2g}"
+    refusals = []
+    for one in candidates(stiff):
+        refusal = refused(system, state, one.method, control, ends)
+        if refusal is None:
+            reasons = (f"{one.why}: {features_of(system)}", f"{'stiff' if stiff else 'not stiff'}: {pace}")
+            return Plan(one.method, one.other, control, Choice(one.name, words, reasons))
+        refusals.append((len(system.features - one.method.handles), refusal))
+    msg = f"carom.solve: no method takes this system; the closest one says: {min(refusals)[1]}"
+    raise ValueError(msg)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method, one for a second opinion, its name, and what it is good for."""
+
+    method: AbstractMethod
+    other: AbstractMethod
+    name: str
+    why: str
+
+
+@cache
+def candidates(stiff: bool) -> list[Candidate]:
+    """The best first; explicit ones only where stability costs little."""
+    implicit, cheap = (radau_iia(3), gauss(3)), (explicit(5), explicit(4))
+    if stiff:
+        return [_smooth(IRK, *implicit), _constrained(dict.fromkeys(DEFAULTS, "C")), _capturing(*implicit)]
+    return [_smooth(ExplicitRK, *cheap), _constrained(None), _capturing(*cheap), _capturing(*implicit)]
+
+
+def _smooth(kind: Any, tableau: Tableau, other: Tableau) -> Candidate:
+    return Candidate(kind(tableau), kind(other), f"{kind.__name__}({tableau.name})", "smooth motion")
+
+
+def _constrained(families: dict[str, str] | None) -> Candidate:
+    name = "Spark(3)" if families is None else "Spark(3), all parts with Lobatto IIIC"
+    return Candidate(Spark(3, families), Spark(4, families), name, "constraints are kept exactly")
+
+
+def _capturing(tableau: Tableau, other: Tableau) -> Candidate:
+    first, second = (EventCapturing(t, projection=True) for t in (tableau, other))
+    return Candidate(
+        first, second, f"EventCapturing({tableau.name}, projection=True)", "events are located, pieces are smooth"
+    )
+
+
+def features_of(system: System) -> str:
+    """The features of a system in words."""
+    return ", ".join(sorted(system.features)) or "a potential only"
+
+
+def time_stepping(rtol: Any, atol: Any, span: float) -> tuple[AbstractMethod, AbstractStepping, tuple[str, str]]:
+    """Moreau's scheme, extrapolated over smooth steps, with switching points passed by a small step."""
+    h_min, h_max = max(_SMALLEST_PART * float(rtol), 1e-13) * span, _LONGEST_PART * span
+    method = Extrapolated(MoreauMidpoint(), max_order=6, atol=float(np.min(atol)), rtol=float(rtol))
+    words = ("Extrapolated(MoreauMidpoint(), max_order=6)", f"Switching(h_min={h_min:.2g}, h_max={h_max:.2g})")
+    return method, Switching(h_min, h_max), words
+
+
+def refused(
+    system: System, state: State, method: AbstractMethod, stepping: AbstractStepping, ends: np.ndarray
+) -> str | None:
+    """Why a method cannot take the system; None if it can."""
+    try:
+        refuse_features(system, state, method, stepping, ends)
+        method.caution(system, state, None, float(ends[-1] - ends[0]))
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+@eqx.filter_jit
+def fastest_rate(system: System, state: State) -> Array:
+    """sqrt|dv'/dq| + |dv'/dv| at the start, by the power method: the highest frequency, or rate of damping."""
+    t, q, v = state.t, state.q, state.v
+
+    def of_positions(x: Array) -> Array:
+        rate = system.rate(t, q, x) - system.rate(t, q, jnp.zeros_like(x))
+        return jax.jvp(lambda y: system.acceleration(t, y, v), (q,), (rate,))[1]
+
+    def of_velocities(x: Array) -> Array:
+        return jax.jvp(lambda y: system.acceleration(t, q, y), (v,), (x,))[1]
+
+    def radius(operator: Any) -> Array:
+        def iterate(_, found):
+            y = operator(found[0])
+            size = jnp.linalg.norm(y)
+            return jnp.where(size > 0, y / jnp.where(size > 0, size, 1.0), found[0]), size
+
+        rough = jnp.sin(1.0 + jnp.arange(v.size) ** 2)
+        return jax.lax.fori_loop(0, _POWER_ITERATIONS, iterate, (rough / jnp.linalg.norm(rough), jnp.zeros(())))[1]
+
+    total = jnp.sqrt(radius(of_positions)) + radius(of_velocities)
+    return jnp.where(jnp.isfinite(total), total, jnp.inf)

@@ -1,0 +1,147 @@
+"""One call for any system: `carom.solve` looks at it, picks method and stepping, and says what and why."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from carom.choice import Choice, Plan, planned, time_stepping
+from carom.progress import Progress
+from carom.run import simulate
+from carom.solution import Solution
+from carom.state import Numbers, SimulationError, State, Status
+from carom.systems.system import System
+
+_COMPARED = 200  # times at which two runs are compared
+_LOOSE = 100.0  # evidence that is so many times worse than the tolerance is a warning
+_NONSMOOTH = {"contacts", "friction"}
+_HAND_OVER = (
+    Status.TOO_MANY_EVENTS,
+    Status.EVENT_NOT_LOCATED,
+    Status.STEP_TOO_SMALL,
+    Status.NEWTON_DIVERGED,
+    Status.CONTACT_NOT_SOLVED,
+)
+
+
+def solve(
+    system: System,
+    state: State,
+    t1: float,
+    rtol: float = 1e-6,
+    atol: Any = 1e-9,
+    *,
+    save_at: Numbers | None = None,
+    stop: Callable[..., Any] | None = None,
+    verify: bool = False,
+    progress: bool | Progress | None = None,
+) -> Solution:
+    """Run `system` from `state` to `t1` to an accuracy, with a method of carom's choice.
+
+    What was chosen, why, and what was checked afterwards is in `sol.choice`. Contacts and friction are followed event
+    by event; where that fails, because events become too many, the run goes on with time-stepping from the last state:
+    a warning and `sol.choice` say so.
+
+    Args:
+        system: the equations: masses, potential, forces, constraints, contacts, friction.
+        state: where to start.
+        t1: end of the run.
+        rtol: relative tolerance of coordinates and velocities, at least 1e-13.
+        atol: absolute tolerance, a number or one per coordinate.
+        save_at: times at which to keep values; by default every step.
+        stop: function `stop(t, q, v)`; the run ends where it turns negative.
+        verify: run again with another method and report the difference in `sol.choice.checks`.
+        progress: as in `carom.simulate`.
+
+    Example:
+        >>> ball = carom.System(
+        ...     mass=1.0, potential=lambda q: 9.81 * q[0], contacts=carom.Contacts(lambda q: q[:1], restitution=0.7)
+        ... )
+        >>> sol = carom.solve(ball, carom.State(q=[1.0], v=[0.0]), t1=3.0)
+        >>> print(sol.choice)
+    """
+    plan = planned(system, state, t1, rtol, atol)
+    options = {"t1": t1, "stop": stop, "progress": progress}
+    solution = carried_out(plan, system, state, options, save_at)
+    checks = evidence(solution, rtol)
+    if verify:
+        second = carried_out(replace(plan, method=plan.other), system, state, options, None)
+        checks["difference to a second method"] = difference(solution, second)
+    solution.choice = replace(solution.choice, checks=checks)
+    return solution
+
+
+def carried_out(plan: Plan, system: System, state: State, options: dict[str, Any], save_at: Any) -> Solution:
+    """The run; handed over to time-stepping where events become too many."""
+    try:
+        solution = simulate(system, state, plan.method, stepping=plan.stepping, save_at=save_at, **options)
+    except SimulationError as error:
+        if error.status not in _HAND_OVER or not _NONSMOOTH & system.features:
+            raise
+        return handed_over(error, plan, options, save_at)
+    solution.choice = plan.choice
+    return solution
+
+
+def handed_over(error: SimulationError, plan: Plan, options: dict[str, Any], save_at: Any) -> Solution:
+    """Go on with time-stepping from the last accepted state."""
+    first, status = error.solution, error.status
+    assert first is not None
+    assert status is not None
+    when = float(first.state.t)
+    control: Any = plan.stepping
+    method, stepping, words = time_stepping(control.rtol, control.atol, options["t1"] - when)
+    reason = f"from t = {when:.9g} on time-stepping: {status.message[0]}"
+    warnings.warn(f"carom.solve: {reason}", stacklevel=4)
+    second = simulate(first.system, first.state, method, stepping=stepping, **options)
+    parts = [first, second]
+    if save_at is not None:
+        times = np.sort(np.atleast_1d(np.asarray(save_at, float)))
+        parts = [part.interpolated(times[which]) for part, which in zip(parts, (times < when, times >= when))]
+    reasons = (*plan.choice.reasons, f"until t = {when:.9g} {plan.choice.method} with {plan.choice.stepping}", reason)
+    return joined(parts, Choice(*words, reasons), skip=0 if save_at is not None else 1)
+
+
+def joined(parts: list[Solution], choice: Choice, *, skip: int) -> Solution:
+    """Two solutions one after the other, `skip` rows of the second left out, and columns that only one of them has."""
+    first, second = parts
+    columns = {
+        name: np.concatenate([values, second.columns[name][skip:]])
+        for name, values in first.columns.items()
+        if name in second.columns and values.shape[1:] == second.columns[name].shape[1:]
+    }
+    columns["k"] = np.arange(len(columns["t"]))
+    timing = {name: value + second.timing[name] for name, value in first.timing.items()}
+    return Solution(second.system, second.method, second.stepping, columns, second.carry, timing, choice)
+
+
+def evidence(solution: Solution, rtol: float) -> dict[str, float]:
+    """What can be checked afterwards: residual, drift and penetration, and energy where it must stay."""
+    worst, system = solution.account.worst, solution.system
+    size = float(np.max(np.abs(solution.q))) + 1e-290
+    checks = {"residual": worst["residual"]}
+    checks |= {name: worst[name] / size for name in ("drift", "penetration") if name in worst}
+    if is_conservative(system):
+        account = solution.account
+        swing = float(np.max(account.kinetic) + np.ptp(account.potential)) + 1e-290
+        checks["energy"] = float(np.max(np.abs(account.energy - account.energy[0]))) / swing
+    for name in ("drift", "energy"):
+        if checks.get(name, 0.0) > _LOOSE * rtol:
+            msg = f"carom.solve: a relative {name} of {checks[name]:.2g} is far above rtol = {rtol:g}: lower rtol"
+            warnings.warn(msg, stacklevel=3)
+    return checks
+
+
+def is_conservative(system: System) -> bool:
+    """Whether nothing but a potential without time acts, so that the energy must stay."""
+    return not {"forces", "explicit time", "rate damping", "contacts", "friction"} & system.features
+
+
+def difference(one: Solution, other: Solution) -> float:
+    """The largest difference of coordinates in units of the largest one, at many times."""
+    times = np.linspace(one.t[0], min(one.t[-1], other.t[-1]), _COMPARED)
+    return float(np.max(np.abs(one.at(times)[0] - other.at(times)[0])) / (np.max(np.abs(one.q)) + 1e-290))

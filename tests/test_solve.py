@@ -1,0 +1,129 @@
+"""`carom.solve`: right answers with default arguments, what it says about its choice, hand-over, and refusals."""
+
+import warnings
+from dataclasses import replace
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import carom
+from carom.choice import planned
+from carom.models import exact
+from carom.solving import carried_out, difference
+
+BALL = carom.models.bouncing_ball()
+SHAKEN = {"t1": 2.5, "stop": None, "progress": False}
+T1 = {
+    "andrews_squeezer": 0.03,
+    "bead_chain": 1e-4,
+    "bouncing_ball": 3.5,
+    "falling_mass": 1.0,
+    "inhomogeneous_wave": 0.2,
+    "layered_string": 0.2,
+    "painleve_rod": 0.05,
+    "rocking_block": 0.5,
+    "slider_crank_clearance": 0.004,
+    "woodpecker": 0.15,
+}
+ARGUMENTS = {"granular_chain": {"masses": [1.0, 0.5, 1.0], "damping": 0.05}}
+
+
+@pytest.fixture(scope="module")
+def bounced():
+    return carom.solve(*BALL, 3.5)
+
+
+def test_the_ball_comes_to_rest_through_infinitely_many_impacts(bounced):
+    times = np.linspace(0.0, 3.5, 100)
+    q, _ = exact.bouncing_ball(times)
+    assert np.abs(bounced.at(times)[0][:, 0] - q).max() < 1e-6
+    assert bounced.t[-1] == 3.5
+    assert abs(bounced.v[-1, 0]) < 1e-9
+
+
+def test_the_choice_says_what_was_picked_and_why_and_is_stored(bounced, tmp_path):
+    choice = bounced.choice
+    assert choice.method == "EventCapturing(explicit(5), projection=True)"
+    assert "contacts" in choice.reasons[0]
+    assert "not stiff" in str(choice)
+    assert choice.checks["penetration"] < 1e-6
+    bounced.save(tmp_path / "run.nc")
+    assert carom.load(tmp_path / "run.nc").choice == choice
+    assert choice.method in bounced._repr_html_()
+
+
+def test_too_many_events_hand_over_to_time_stepping(bounced):
+    plan = planned(*BALL, 2.5, 1e-4, 1e-7)
+    impatient = carom.EventCapturing(carom.explicit(5), projection=True, most_events=3)
+    with pytest.warns(UserWarning, match="too many events"):
+        sol = carried_out(replace(plan, method=impatient), *BALL, SHAKEN, None)
+    assert sol.choice.method.startswith("Extrapolated(MoreauMidpoint()")
+    assert sum("time-stepping" in reason for reason in sol.choice.reasons) == 1
+    assert (np.diff(sol.t) >= 0).all()
+    assert sol.t[0] == 0.0
+    assert sol.t[-1] == 2.5
+    assert sol.q[-1, 0] == pytest.approx(exact.bouncing_ball(2.5)[0], abs=1e-4)
+
+
+def test_a_pendulum_keeps_its_rod_and_its_energy():
+    system = carom.System(1.0, lambda q: 9.81 * q[1], constraints=lambda q: q @ q - 1.0)
+    sol = carom.solve(system, carom.State([1.0, 0.0], [0.0, 0.0]), 3.0)
+    assert sol.choice.method == "Spark(3)"
+    assert sol.choice.checks["drift"] < 1e-12
+    assert sol.choice.checks["energy"] < 1e-6
+
+
+def test_a_second_method_confirms_a_smooth_motion():
+    system = carom.System(1.0, lambda q: 0.25 * (q @ q - 1.0) ** 2)
+    sol = carom.solve(system, carom.State([0.1, 0.0], [0.0, 0.4]), 10.0, rtol=1e-8, atol=1e-11, verify=True)
+    assert sol.choice.method == "ExplicitRK(explicit(5))"
+    assert sol.choice.checks["difference to a second method"] < 1e-6
+    assert sol.choice.checks["energy"] < 1e-7
+
+
+def test_stiffness_is_seen_at_the_start():
+    damper = lambda t, q, v: -1e7 * v  # noqa: ARG005, E731
+    plan = planned(carom.System(1.0, forces={"damper": damper}), carom.State([0.0], [1.0]), 1.0, 1e-6, 1e-9)
+    assert plan.choice.method == "IRK(radau_iia(3))"
+    assert plan.choice.reasons[1].startswith("stiff: fastest rate at the start 1e+07")
+
+
+def test_friction_in_a_plane_gets_an_implicit_method():
+    plan = planned(*carom.models.sliding_mass(), 2.0, 1e-6, 1e-9)
+    assert plan.choice.method == "EventCapturing(radau_iia(3), projection=True)"
+
+
+def test_a_system_no_method_can_take_is_refused_by_its_feature():
+    system = carom.System(
+        1.0,
+        nonholonomic=lambda q, v: v[:1] * q[1],  # noqa: ARG005
+        contacts=carom.Contacts(lambda q: q[:1]),
+    )
+    with pytest.raises(ValueError, match="no method takes this system.*'nonholonomic constraints'"):
+        carom.solve(system, carom.State([1.0, 1.0], [0.0, 0.0]), 1.0)
+
+
+@pytest.mark.parametrize(("rtol", "said"), [(0.0, "rtol must be positive"), (1e-16, "rounding")])
+def test_tolerances_that_cannot_be_kept_are_refused(rtol, said):
+    with pytest.raises(ValueError, match=said):
+        carom.solve(*BALL, 1.0, rtol=rtol)
+
+
+def test_arguments_of_another_kind_are_refused():
+    with pytest.raises(TypeError, match="carom State"):
+        carom.solve(BALL[0], jnp.zeros(1), 1.0)  # pyright: ignore
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(carom.models.registry))
+def test_every_ready_made_model_is_solved_with_default_arguments(name):
+    system, state = carom.models.registry[name](**ARGUMENTS.get(name, {}))
+    t1 = float(state.t) + T1.get(name, 2.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sol = carom.solve(system, state, t1)
+        closer = carom.solve(system, state, t1, rtol=1e-8, atol=1e-11)
+    assert sol.t[-1] == t1
+    assert difference(sol, closer) < 3e-5
+    assert all(sol.choice.checks.get(check, 0.0) < 1e-4 for check in ("drift", "energy", "penetration"))
