@@ -251,7 +251,8 @@ def smooth_piece(
     else:
         guess = tuple(h * jnp.outer(tableau.c, f) for f in rates[:2])
         # from rest q' is zero now but not later; forces in balance leave rounding of the free accelerations
-        later = (system.rate(state.t, state.q, state.v + h * rates[1]), _CANCELLED * start.point.free)
+        noise = _CANCELLED * jnp.abs(start.point.free)
+        later = (system.rate(state.t, state.q, state.v + h * (jnp.abs(rates[1]) + noise)), noise)
         size = tuple(
             jnp.max(jnp.abs(x)) + h * (jnp.max(jnp.abs(f)) + jnp.max(jnp.abs(g))) + 1e-290
             for x, f, g in zip(y, rates, later)
