@@ -149,3 +149,21 @@ def test_hinge_does_not_drift_in_many_constant_steps_and_carries_the_rod():
     free = carom.System(system.mass, lambda q: G * q[1], constraints=system.constraints)
     hanging = carom.simulate(free, at_rest, carom.MoreauMidpoint(), t1=0.1, h=1e-2)
     np.testing.assert_allclose(hanging.multiplier[-1], [0.0, -G], atol=1e-9)  # M v' = f - G^T multiplier
+
+
+def test_a_block_held_by_a_wall_and_by_friction_is_held_with_large_steps():
+    block = carom.System(
+        1.0,
+        {"weight": lambda q: 9.81 * q[1], "spring": lambda q: 5.0 * (q[0] - 2.0) ** 2},
+        contacts=carom.Contacts(
+            gap=lambda q: jnp.array([q[1], 1.0 - q[0]]), slip=lambda q: jnp.array([q[0], q[1]]), friction=[0.4, 0.0]
+        ),
+    )
+    method = carom.Extrapolated(carom.MoreauMidpoint())
+    start = carom.State([1.0, 0.0], [0.0, 0.0])
+    sol = carom.simulate(block, start, method, t1=1.0, stepping=carom.Switching(1e-4, 0.02))
+    assert sol.stats["accepted"] < 100
+    assert np.abs(sol.q - np.asarray(start.q)).max() < 1e-12
+    wall, friction = sol.force[-1, 1], sol.force[-1, 2]
+    assert wall - friction == pytest.approx(10.0)
+    assert abs(friction) <= 0.4 * 9.81 * (1 + 1e-12)

@@ -186,6 +186,11 @@ def test_a_constant_that_is_not_positive_is_refused(C):
         carom.EventCapturing(carom.gauss(2), C=C)
 
 
+def test_several_constants_are_refused_by_name():
+    with pytest.raises(ValueError, match="C must be one number"):
+        carom.EventCapturing(carom.gauss(2), C=[1.0, 2.0])
+
+
 def test_a_constant_that_is_no_number_is_refused_by_name():
     with pytest.raises(TypeError, match="C must be a number, got 'small'"):
         carom.EventCapturing(carom.gauss(2), C="small")

@@ -20,7 +20,7 @@ from jaxtyping import Array
 from carom.methods.contact_rows import contact_rows, relative_velocities
 from carom.methods.modes import Modes, frictions_of_contacts
 from carom.solvers.contact_problem import Laws
-from carom.solvers.small import solve_rolled, solve_small
+from carom.solvers.small import solve_rolled, solve_small, times
 from carom.state import State, Status
 from carom.systems.system import Origin, System
 from carom.tableaux import Tableau, embedded
@@ -46,7 +46,7 @@ class Motion(eqx.Module):
     @property
     def relative(self) -> Array:
         """Relative accelerations."""
-        return self.point.W @ self.acceleration + self.point.kappa
+        return times(self.point.W, self.acceleration) + self.point.kappa
 
 
 class Point(eqx.Module):
@@ -66,7 +66,7 @@ class Point(eqx.Module):
     @property
     def G(self) -> Array:
         """Delassus matrix W M^{-1} W^T."""
-        return self.W @ self.M_inv_W
+        return times(self.W, self.M_inv_W)
 
     def noise(self, span: Array) -> Array:
         """Relative velocities that are zero but for rounding, of velocities and of accelerations over `span`."""
@@ -96,13 +96,13 @@ class Point(eqx.Module):
 
     def under(self, modes: Modes) -> Motion:
         """The motion with these modes."""
-        G, b = self.G, -(self.W @ self.free + self.kappa)
+        G, b = self.G, -(times(self.W, self.free) + self.kappa)
         if self.laws.count == self.laws.contacts:
             lam = multipliers(G, b, modes.held)
         else:
             E, e = self.sliding(modes)
-            lam = E @ multipliers(G @ E, b - G @ e, modes.held) + e
-        return Motion(self, lam, self.free + self.M_inv_W @ lam)
+            lam = times(E, multipliers(times(G, E), b - times(G, e), modes.held)) + e
+        return Motion(self, lam, self.free + times(self.M_inv_W, lam))
 
     def held_still(self, v: Array, rows: Array) -> Array:
         """Velocities moved along M^{-1} W^T until held rows have no relative velocity."""
@@ -178,9 +178,9 @@ def _damped_inverse(S: Array) -> Array:
 
 def _refine(inverse: Array, S: Array, b: Array) -> Array:
     """S lam = b from the inverse of a damped S."""
-    lam = inverse @ b
+    lam = times(inverse, b)
     for _ in range(_REFINEMENTS):
-        lam = lam + inverse @ (b - S @ lam)
+        lam = lam + times(inverse, b - times(S, lam))
     return lam
 
 
@@ -250,17 +250,21 @@ def smooth_piece(
         F, found = _explicit_stages(field, tableau, state, rates, h), Found.at_once(tableau.b.size)
     else:
         guess = tuple(h * jnp.outer(tableau.c, f) for f in rates[:2])
-        rounding = _CANCELLED * h * jnp.max(jnp.abs(start.point.free))  # forces in balance leave this much of the rates
-        size = tuple(jnp.max(jnp.abs(x)) + h * jnp.max(jnp.abs(f)) + 1e-290 for x, f in zip(y, rates))
-        size = (size[0] + h * rounding, size[1] + rounding)
+        # from rest q' is zero now but not later; forces in balance leave rounding of the free accelerations
+        noise = _CANCELLED * jnp.abs(start.point.free)
+        later = (system.rate(state.t, state.q, state.v + h * (jnp.abs(rates[1]) + noise)), noise)
+        size = tuple(
+            jnp.max(jnp.abs(x)) + h * (jnp.max(jnp.abs(f)) + jnp.max(jnp.abs(g))) + 1e-290
+            for x, f, g in zip(y, rates, later)
+        )
         if form == "velocity":
             guess = (*guess, jnp.tile(start.lam, (tableau.b.size, 1)))
             size = (*size, jnp.max(jnp.abs(start.lam), initial=0.0) + jnp.max(jnp.abs(start.point.free)) + 1e-290)
         F, found = _newton(residual, guess, size, tableau.b.size)
-    gained = [h * (tableau.b @ f) for f in F]
-    q, v = y[0] + gained[0], y[1] + gained[1]
+    dq, dv, impulse, work = (h * (tableau.b @ f) for f in F)
     error = tuple(h * (tableau.error[0] * f0 + tableau.error[1:-1] @ f) for f0, f in zip(rates[:2], F))
-    return Piece(q, v, error, *gained[2:], found.status, found.update, found.iterations, found.evaluations)
+    solved = (found.status, found.update, found.iterations, found.evaluations)
+    return Piece(y[0] + dq, y[1] + dv, error, impulse, work, *solved)  # pyright: ignore
 
 
 Rates = tuple[Array, Array, Array, Array]

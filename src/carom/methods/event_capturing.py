@@ -8,7 +8,7 @@ One call of `step` is one smooth piece or one critical step; the phase is in the
 the critical step to come.
 
 What the printed algorithm lacks: a contact that bounces is open although g <= 0; the located contact is active whatever
-the forecast; a bounce that lasts no longer than the critical step, or whose apex is under the surface, ends in
+the forecast; a bounce that lasts no longer than two critical steps, or whose apex is under the surface, ends in
 persistent contact; persistent contact ends by its multiplier.
 
 Coulomb friction is not in the paper. Friction that sticks is held like a closed contact, friction that slides follows
@@ -28,25 +28,24 @@ from jaxtyping import Array, ArrayLike
 
 from carom.methods.active_set import Coefficients, Motion, Point, onto_active, redundancy, smooth_piece, survey
 from carom.methods.base import SMOOTH, AbstractMethod
-from carom.methods.contact_rows import Event, events, laws_of, unknown_modes
+from carom.methods.contact_rows import UNKNOWN_MODE, Event, events, laws_of, unknown_modes
 from carom.methods.location import Aim, Trial, locate, status_of
-from carom.methods.margins import at_rest, come_to_rest, headings, margins, resolved, slip_begins
+from carom.methods.margins import at_rest, headings, margins, resolved
 from carom.methods.modes import Modes, by_row, frictions_of_contacts, lengths, totals
 from carom.methods.moreau_theta import report, theta_step
+from carom.methods.transitions import after_piece, closing, falling, jolted
 from carom.solvers.contact_problem import Laws, contact_problem
 from carom.solvers.semismooth import SemismoothNewton
+from carom.solvers.small import rarely
 from carom.state import Info, State, Status, Step
 from carom.systems.arguments import numbers
 from carom.systems.system import System
 from carom.tableaux import Tableau
 
 _TOUCHING = 1e-10  # gaps and velocities this small (relative) are zero at the start
-_REST = 1e-11  # slip velocities after an impact this small (relative to their terms) are zero
-_STILL = 1e-13  # velocities after an impact this small (relative) are zero
 _SLACK = 1e-9  # gaps that open with an acceleration this small (relative) stay closed, redundant ones among them
 _LONGEST = 0.125  # of the step: a critical step is not longer
 _ROUNDING = 64 * float(np.finfo(float).eps)
-_BRIEF = 2.0  # bounces that last no longer than so many critical steps end in persistent contact
 
 
 class CaptureMemory(eqx.Module):
@@ -138,11 +137,16 @@ class EventCapturing(AbstractMethod):
             raise ValueError(msg)
         self.C = numbers(C, "EventCapturing: C", positive=True)
         self.theta = numbers(theta, "EventCapturing: theta", nonnegative=True)
+        self.most_events = numbers(most_events, "EventCapturing: most_events", positive=True)
+        scalars = {"C": self.C, "theta": self.theta, "most_events": self.most_events}
+        several = [name for name, value in scalars.items() if value.ndim]
+        if several:
+            msg = f"EventCapturing: {several[0]} must be one number, got {scalars[several[0]].tolist()}"
+            raise ValueError(msg)
         if float(self.theta) > 1:
             msg = f"EventCapturing: theta must lie in [0, 1], got {theta}"
             raise ValueError(msg)
         self.tolerance = None if tolerance is None else numbers(tolerance, "EventCapturing: tolerance", positive=True)
-        self.most_events = numbers(most_events, "EventCapturing: most_events", positive=True)
         self.tableau, self.projection, self.form, self.solver = Coefficients(tableau), projection, form, solver
 
     @property
@@ -157,6 +161,7 @@ class EventCapturing(AbstractMethod):
 
     def field(self, system: System, mode: Array | None) -> Any:
         """The motion with the modes of a row."""
+        assert mode is not None
 
         def rates(t: Array, q: Array, v: Array) -> tuple[Array, Array]:
             at = survey(system, t, q, v)
@@ -201,7 +206,7 @@ class EventCapturing(AbstractMethod):
         longest = jnp.maximum(_LONGEST * nominal, floor)
         at, modes, chosen = survey(system, state.t, state.q, state.v), memory.modes, jnp.int32(Status.OK)
         if at.laws.count:
-            modes, chosen = jax.lax.cond(memory.unsettled, lambda: self.settle(at, modes), lambda: (modes, chosen))
+            modes, chosen = rarely(memory.unsettled, lambda x: self.settle(at, x[0]), (modes, chosen))
         start = at.under(modes)
         window = jnp.clip(self.critical_length(system, state, start, nominal), floor, longest)
         falls = falling(at, modes, (1 - self.theta) * window, nominal)  # no room for a piece before
@@ -285,10 +290,9 @@ class EventCapturing(AbstractMethod):
         q, v = impact.q, at.held_still(impact.v, new.held)
         if self.projection:
             q, v = onto_active(system, t, q, v, new.held, positions=True)
-        stays = modes.closed & new.closed
-        seen = Modes(stays, jnp.where(new.stuck, modes.stuck, False), new.heading, laws)
-        number = jnp.where(jnp.concatenate([~stays, new.stuck & seen.carried]), now.last, seen.numbers)
-        number = jnp.where(np.arange(laws.count) < n, seen.numbers, number) if n else number
+        seen = Modes(modes.closed & new.closed, new.stuck, new.heading, laws)
+        open_question = jnp.concatenate([jnp.zeros(n, bool), new.stuck & seen.carried]) & (now.last != UNKNOWN_MODE)
+        number = jnp.where(open_question, now.last, seen.numbers)  # the next step says whether it sticks
         info = report(impact, now.last, number, window)
         bounced = jnp.concatenate([now.located & ~new.closed & (P[:n] > 0), jnp.zeros(laws.count - n, bool)])
         event = jnp.where(bounced, Event.BOUNCES, events(laws, now.last, number)).astype(jnp.int32)
@@ -345,52 +349,6 @@ class EventCapturing(AbstractMethod):
             when = float(solution.t[np.argmax(redundant)])
             msg = f"active constraints were redundant at t = {when:.6g}: their multipliers are those of least squares"
             warnings.warn(msg, stacklevel=4)
-
-
-def falling(at: Point, modes: Modes, time: Array, span: Array) -> Array:
-    """Open contacts that reach the surface within `time`; rounding over `span` is no motion."""
-    n = modes.closed.size
-    rate = at.gamma[:n]
-    return ~modes.closed & (rate < -at.noise(span)[:n]) & (at.gap <= -rate * time)
-
-
-def after_piece(trial: Trial, modes: Modes, calm: Array, window: Array) -> tuple[Modes, Array]:
-    """The modes after a piece, and whether the next step has to settle them; forces end only if it is `calm`."""
-    over, n = trial.margins.over & ~trial.margins.timed & calm, modes.closed.size
-    released = over[:n]
-    new = Modes(modes.closed & ~released, modes.stuck, modes.heading, modes.laws)
-    if not modes.stuck.size:
-        return new, jnp.any(released)
-    stops = come_to_rest(trial.at, modes, window)
-    new = slip_begins(trial.at, new, over[n:])
-    at = trial.at.point
-    heading = jnp.where(modes.slipping, modes.directions(at.gamma, at.noise(window)), new.heading)
-    return Modes(new.closed, new.stuck | stops, heading, modes.laws), jnp.any(over) | jnp.any(stops)
-
-
-def closing(at: Point, modes: Modes, candidates: Array, held: Array, v: Array, window: Array) -> Modes:
-    """The modes after an impact; contacts stay that are held by an impulse, have no velocity, or fly too shortly."""
-    n = candidates.size
-    rate = at.gamma[:n]
-    still = _STILL * jnp.max(jnp.abs(v)) * jnp.max(jnp.abs(at.W))
-    resting = held | (candidates & (rate <= still))
-    stuck, heading = at_rest(at, _REST), headings(at, at.gamma)
-    pressed = at.under(Modes(resting, stuck, heading, modes.laws))
-    down = jnp.maximum(-pressed.relative[:n], 0.0)
-    brief = rate <= 0.5 * _BRIEF * window * down
-    below = at.gap * down <= -0.5 * rate * rate
-    closed = resting | (candidates & (down > 0) & (brief | below))
-    return Modes(closed, stuck, heading, modes.laws)
-
-
-def jolted(at: Point, modes: Modes) -> Array:
-    """Whether an element slips against an unlimited force, which takes an impulse to stop."""
-    laws = at.laws
-    if not laws.elements:
-        return jnp.asarray(False)
-    k = frictions_of_contacts(laws)
-    forward = modes.signs[k:] > 0
-    return jnp.any(~modes.stuck[k:] & jnp.isinf(jnp.where(forward, at.limits[:, 0], at.limits[:, 1])))
 
 
 def most_doubtful(at: Point, taking_part: Array) -> tuple[int, float]:

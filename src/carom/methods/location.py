@@ -84,7 +84,7 @@ def locate(
         seen = jnp.any(over) | failed
         dip = jnp.where((s.k == 0) & ~seen, dive(margins, trial), jnp.inf)
         dipped = jnp.isfinite(dip)
-        closing = s.high - s.low <= window
+        closing = (s.high - s.low <= window) | ((s.k > 0) & (trial.tau == s.high))
         keep = lambda new, old: jnp.where(seen, new, old)  # noqa: E731
         s = Search(
             trial,

@@ -105,7 +105,7 @@ def resolved(now: Motion, modes: Modes, span: Array) -> Array:
     return jnp.min(jnp.where(turns, _APPROACH * slip / jnp.where(turns, acceleration, 1.0), jnp.inf), initial=jnp.inf)
 
 
-def at_rest(at: Point, rest: Array) -> Array:
+def at_rest(at: Point, rest: float) -> Array:
     """Friction laws that do not slip: their velocity is under the part `rest` of its terms."""
     return at.rough & (lengths(at.laws, at.gamma) <= rest * lengths(at.laws, at.size))
 

@@ -32,9 +32,13 @@ _PROJECTIONS = 3
 
 
 class MoreauMemory(eqx.Module):
-    """Impulses and modes of the last step, and the inverse of a constant mass matrix."""
+    """Mean forces (impulses / h) and modes of the last step, and the inverse of a constant mass matrix.
 
-    P: Float[Array, " m"]
+    Forces, not impulses: where several splits of a force solve the problem (a block held by a wall and by friction),
+    steps of any size then start from, and keep, the same one.
+    """
+
+    force: Float[Array, " m"]
     mode: Int[Array, " laws"]
     M_inv: Float[Array, "n n"] | None
 
@@ -96,7 +100,7 @@ class MoreauMidpoint(AbstractMethod):
             u_E = u + du
             q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))
             return Step(state.moved(t + h, q_E, u_E), memory, Info(mode=memory.mode, event=jnp.zeros(0, jnp.int32)))
-        result = self.solver(problem, memory.P)
+        result = self.solver(problem, h * memory.force)
         u_E = u + du + times(M_inv_W, result.P)  # (15)
         q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))  # (21)
         if system.constraints is not None:
@@ -105,7 +109,7 @@ class MoreauMidpoint(AbstractMethod):
             )
         mode = problem.modes(result.P)
         info = _report(rows, problem, result, memory.mode, mode, h)
-        return Step(state.moved(t + h, q_E, u_E), MoreauMemory(result.P, mode, memory.M_inv), info)
+        return Step(state.moved(t + h, q_E, u_E), MoreauMemory(result.P / h, mode, memory.M_inv), info)
 
 
 def _report(rows: ContactRows, problem: ContactProblem, result: Any, before: Array, mode: Array, h: Array) -> Info:

@@ -46,7 +46,8 @@ class SemismoothNewton(eqx.Module):
 
         def running(loop):
             _, _, residual, k = loop
-            return (residual > self.tol) & (k < self.max_iter)
+            improvable = (residual > self.tol) | ((k == 0) & (residual > 0))  # one iteration reaches rounding
+            return improvable & (k < self.max_iter)
 
         def newton(loop):
             P, defect, _, k = loop
