@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.compiled import compiled
 from carom.methods import IRK, EventCapturing, ExplicitRK, Extrapolated, MoreauMidpoint, Spark
 from carom.methods.base import AbstractMethod
 from carom.methods.families import DEFAULTS
@@ -155,7 +155,7 @@ def refused(
     return None
 
 
-@eqx.filter_jit
+@compiled
 def fastest_rate(system: System, state: State) -> Array:
     """sqrt|dv'/dq| + |dv'/dv| at the start, by the power method: the highest frequency, or rate of damping."""
     t, q, v = state.t, state.q, state.v
