@@ -81,6 +81,8 @@ def planned(system: System, state: State, t1: float, rtol: Any, atol: Any) -> Pl
     if "contacts" in system.features and span > 0:
         control = Adaptive(rtol, atol, h_max=_LONGEST_FLIGHT * span)
         words = f"{words[:-1]}, h_max={_LONGEST_FLIGHT * span:g})"
+    if objection := control.objection(system, state, ends):
+        raise ValueError(objection)
     rate = float(fastest_rate(system, state))
     stiff = rate * span > _STIFF
     pace = f"fastest rate at the start {rate:.2g}, times the length of the run {rate * span:.2g}"

@@ -73,6 +73,8 @@ class RowStore:
         needed[np.clip(after, 0, len(t) - 1)] = True
         needed[np.clip(after - 1, 0, len(t) - 1)] = True
         needed[-_LOOK_BACK:] = True
+        if "event" in self.fields:
+            needed |= np.any(rows[:, self.fields["event"][0]] != 0, axis=1)
         self.chunks = [rows[needed]]
 
     def latest(self) -> str:
@@ -230,7 +232,7 @@ class Solution:
         h = self.columns["h"]
         return self.impulse / np.where(h > 0, h, np.inf)[:, None]
 
-    @property
+    @cached_property
     def events(self) -> np.recarray:
         """Switching points in order of time: `time`, `contact` and `kind` (closes, opens, sticks, slips, reverses).
 
@@ -293,7 +295,10 @@ class Solution:
         columns = {name: values[rows] for name, values in self.columns.items()}
         columns["q"], columns["v"] = self.at(times)
         columns["t"] = times
-        return Solution(self.system, self.method, self.stepping, columns, self.carry, self.timing, self.choice)
+        sampled = Solution(self.system, self.method, self.stepping, columns, self.carry, self.timing, self.choice)
+        if "event" in columns:
+            sampled.events = self.events  # those between the times as well
+        return sampled
 
     def to_xarray(self) -> xarray.Dataset:
         """The rows as a dataset with labelled coordinates."""

@@ -70,7 +70,10 @@ def solve(
     checks = evidence(solution, rtol)
     if verify:
         second = carried_out(replace(plan, method=plan.other), system, state, options, None)
-        checks["difference to a second method"] = difference(solution, second)
+        checks["difference to a second method"] = apart = difference(solution, second)
+        if apart > _LOOSE * rtol:
+            msg = f"carom.solve: a second method differs by {apart:.2g}, far above rtol = {rtol:g}: lower rtol"
+            warnings.warn(msg, stacklevel=2)
     solution.choice = replace(solution.choice, checks=checks)
     return solution
 

@@ -225,13 +225,17 @@ class EventCapturing(AbstractMethod):
         return eqx.tree_at(lambda s: (s.info.status, s.info.extra), step, (status, extra))
 
     def critical_length(self, system: System, state: State, start: Motion, h: Array) -> Array:
-        """C h^{p+1}, or the time in which neither coordinates nor velocities change by more than the tolerance."""
+        """C h^{p+1}, or the time in which neither coordinates nor velocities change by more than the tolerance.
+
+        What is held may be let go: its free acceleration counts, and where even that is zero yet, a part rtol of h.
+        """
         if self.tolerance is None:
             return self.C * h**self.tableau.power
         rtol, atol = self.tolerance
-        pairs = ((state.q, system.rate(state.t, state.q, state.v)), (state.v, start.acceleration))
+        rates = ((state.q, system.rate(state.t, state.q, state.v)), (state.v, start.acceleration))
+        pairs = (*rates, (state.v, start.point.free))
         times = [(atol + rtol * jnp.max(jnp.abs(y))) / (jnp.max(jnp.abs(f)) + 1e-290) for y, f in pairs]
-        return jnp.minimum(*times)
+        return jnp.min(jnp.stack([*times, rtol * h]))
 
     def smooth_step(self, system: System, state: State, now: Phase, start: Motion, h: Array) -> Step:
         """The smooth piece up to the first event, or over the whole of h."""

@@ -75,8 +75,8 @@ class Adaptive(AbstractStepping):
         first: ArrayLike | None = None,
     ):
         self.rtol = numbers(rtol, "Adaptive: rtol", positive=True)
-        if self.rtol.ndim or float(self.rtol) < _LEAST_RTOL:
-            msg = f"Adaptive: rtol must be one number of at least {_LEAST_RTOL:g} (rounding), got {rtol}"
+        if self.rtol.ndim or not _LEAST_RTOL <= float(self.rtol) < 1:
+            msg = f"Adaptive: rtol must be one number of at least {_LEAST_RTOL:g} (rounding) and below 1, got {rtol}"
             raise ValueError(msg)
         self.atol = numbers(atol, "Adaptive: atol", positive=True)
         self.h_max = _size(h_max, "h_max")
