@@ -8,6 +8,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+_CREATED = 0.1  # part of the energy of a run that may come from nowhere
+
 
 def first_line(thing: Any) -> str:
     """The first line of a docstring."""
@@ -92,7 +94,21 @@ def carry_out(plan: Any, progress: bool | None, every: float) -> Path:
         files.append(carom.report(sol, plan.path.with_suffix(".html"), title=plan.title, frames=plan.frames))
     summary(plan.title, sol, files)
     print(files[-1])
+    refuse_created_energy(sol)
     return files[-1]
+
+
+def refuse_created_energy(sol: Any) -> None:
+    """Fail, after everything was written, if energy came from nowhere."""
+    from carom import SimulationError
+    from carom.measures import created_energy
+
+    created = created_energy(sol)
+    if created > _CREATED:
+        energy = sol.account.energy
+        change = f"from {energy[0]:.4g} to {energy.max():.4g}"
+        msg = f"do not trust this run: the energy rose {change}, which no force explains; reduce --h"
+        raise SimulationError(msg, sol)
 
 
 def resume(path: Path, t1: float | None, progress: bool | None = None, every: float = 10.0) -> None:

@@ -95,6 +95,9 @@ def _with_units(data: xarray.Dataset, units: tuple[str, ...]) -> xarray.Dataset:
 
 def save(solution: Solution, path: Any) -> None:
     """Write the dataset and the carry; the file appears complete or not at all."""
+    if Path(path).suffix not in (".nc", ""):
+        msg = f"a run is stored as netCDF: name it .nc, got '{path}'; for tables use sol.to_xarray().to_dataframe()"
+        raise ValueError(msg)
     write(with_carry(solution), path)
 
 

@@ -45,7 +45,7 @@ def _slips(q, p):
     return _corners(q, p)[0]
 
 
-@model
+@model(t1=0.2, h=2e-05, method="MoreauMidpoint()")
 def slider_crank_clearance(
     clearance: float = 0.001,
     friction: float = 0.01,
