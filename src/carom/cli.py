@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import platform
+import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -132,6 +133,8 @@ def report(path: Path, out: Path | None, frames: int) -> None:
 
     path = run_of(path)
     target = out or path.with_suffix(".html")
+    if target.exists():
+        print(f"carom: replacing {target}", file=sys.stderr)
     write = carom.film if target.suffix in (".gif", ".mp4") else carom.report
     print(write(carom.load(path), target, frames=frames))
 
@@ -141,6 +144,8 @@ def summary(title: str, sol: Any, files: list[Path]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from carom.reports.data import in_words
+
     stats, energy = sol.stats, sol.account.energy
     rows = {
         "method": type(sol.method).__name__,
@@ -148,7 +153,7 @@ def summary(title: str, sol: Any, files: list[Path]) -> None:
         "steps": f"{stats['accepted']} accepted, {stats['rejected']} rejected",
         "evaluations": f"{stats['evaluations']} of the forces, {stats['iterations']} solver iterations",
         "energy": f"{energy[0]:.6g} at the start, {energy[-1]:.6g} at the end",
-        **{f"worst {name}": f"{value:.3g}" for name, value in sol.account.worst.items()},
+        **{in_words(name): f"{value:.3g}" for name, value in sol.account.worst.items()},
         "seconds": f"{stats['seconds']:.3f} running, {stats['compile_seconds']:.2f} compiling",
         "files": ", ".join(str(f) for f in files),
     }

@@ -169,7 +169,7 @@ class Account:
         worst = {
             "residual": float(np.max(self.residual, initial=0.0)),
             "energy rise": float(np.max(change)),
-            "energy loss": float(max(-np.min(change), 0.0)),
+            "energy loss": float(-np.min(change) + 0.0),
         }
         for name, values in self.extra.items():
             worst[name] = float(np.sum(values) if name == "contact work" else np.max(np.abs(values), initial=0.0))

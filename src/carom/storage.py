@@ -11,7 +11,7 @@ import sys
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, overload
 
 import equinox as eqx
 import jax
@@ -134,16 +134,36 @@ class Loaded:
         self.stats = json.loads(data.attrs["stats"])
         self.t, self.q, self.v, self.h = (self.columns[name] for name in ("t", "q", "v", "h"))
 
+    def __getattr__(self, name: str) -> Any:
+        columns = self.__dict__.get("columns", {})
+        if name in columns:
+            return columns[name]
+        if name in ("account", "events", "system", "state", "force", "at"):
+            msg = f"a loaded run knows no system and so no '{name}': use carom.load(path, system=system)"
+            raise AttributeError(msg)
+        msg = f"a loaded run has no '{name}'; recorded are {', '.join(columns)}"
+        raise AttributeError(msg)
+
     def __repr__(self) -> str:
         return f"<Loaded {self.data.attrs['title'].strip('<>')}>"
 
 
-def load(path: Any) -> Loaded:
-    """Read a stored run.
+@overload
+def load(path: Any, *, system: System) -> Solution: ...
+@overload
+def load(path: Any, *, system: None = None) -> Loaded: ...
+def load(path: Any, *, system: System | None = None) -> Loaded | Solution:
+    """Read a stored run: its rows, or with `system=` (the one that was run) the whole `Solution` with its account.
 
     Example:
         >>> run = carom.load("run.nc"); run.t, run.q, run.v
+        >>> sol = carom.load("run.nc", system=system); sol.account.worst
     """
+    stored = _load(path)
+    return stored if system is None else revive(stored, system)
+
+
+def _load(path: Any) -> Loaded:
     path = Path(path)
     if not path.exists() and segment_files(path):
         return Loaded(merged(path))
@@ -189,6 +209,16 @@ def revive(run: Loaded, system: System | None = None) -> Solution:
     solution = resume(run, system=system, t1=float(run.data["carry_0"]))
     solution.timing.update({name: run.stats[name] for name in solution.timing})
     return solution
+
+
+def with_system(run: Any, system: System | None = None) -> Solution:
+    """A run with its system: as it is, found by the name of its model, or with the one given."""
+    if isinstance(run, Solution):
+        return run
+    if not isinstance(run, Loaded):
+        msg = f"a run is a Solution or what carom.load(path) returned, got {type(run).__name__}"
+        raise TypeError(msg)
+    return revive(run, system)
 
 
 def resume(
@@ -267,7 +297,7 @@ def _restore(template: Carry, data: xarray.Dataset) -> Carry:
 def _stored_model(attributes: dict[str, Any]) -> System:
     origin = json.loads(attributes["model"])
     if origin is None:
-        msg = "this run's system is made of user functions: pass it again as system="
+        msg = "this run's system is made of user functions: pass it again as system= (in Python, not on the command line)"
         raise ValueError(msg)
     return build(origin[0], json.loads(origin[1]))[0]
 

@@ -20,7 +20,7 @@ from carom.systems.system import System
 HERTZ_EXPONENT = 1.5
 
 
-@model(t1=20.0, h=0.05, method="IRK(gauss(2))")
+@model(t1=20.0, method="TailoredTheta()", h=0.02)
 def granular_chain(
     masses: Numbers = (1.0,) * 10,
     stiffness: Numbers = 1.0,

@@ -129,7 +129,7 @@ def rod_between(q: Array) -> Array:
     return jnp.sqrt((q[2] - q[0]) ** 2 + (q[3] - q[1]) ** 2)[None] - 1.0
 
 
-@model(t1=20.0, h=0.05, method="Spark(3, families={'kinematic': 'C', 'conservative': 'C', 'dissipative': 'C'})")
+@model(t1=24.0, h=0.12, method="Spark(3, families={'kinematic': ['C', 'C', 'A', 'A'], 'constraint': ['C', 'C', 'B', 'B'], 'spring': ['C', 'C', 'B', 'B'], 'gravity': ['C', 'C', 'B', 'B'], 'dissipative': ['C', 'C', 'B', 'B']})")
 def stiff_spring_pendulum(
     stiffness: float = 1e16, friction: float = 1e12, gravity: float = 1.0
 ) -> tuple[System, State]:

@@ -21,7 +21,7 @@ usual_runs: dict[str, dict[str, Any]] = {}
 
 
 def model(*, t1: float, method: str, **steps: float | str) -> Callable[[Model], Model]:
-    """Register a model with its usual run (`h=` or `stepping=`); its system remembers its name and arguments."""
+    """Register a model with its usual run (`h=` or `stepping=`, `save_every=`); it remembers name and arguments."""
 
     def enter(fn: Model) -> Model:
         @functools.wraps(fn)

@@ -193,9 +193,11 @@ def _entries(what: str) -> Expect:
 def _per_law(count: int | None) -> Expect:
     def expect(role: str, got: jax.ShapeDtypeStruct) -> None:
         rows = got.shape[0] if got.shape else 1
-        if len(got.shape) > 2 or rows == 0 or (count is not None and rows != count):
-            laws = "law" if count is None else f"contact ({count})"
-            msg = f"{role} must return one number or one pair per {laws}, got shape {got.shape}"
+        if len(got.shape) > 2 or rows == 0:
+            msg = f"{role} must return one number or one pair per law, got shape {got.shape}"
+            raise ValueError(msg)
+        if count is not None and rows != count:
+            msg = f"gap gives {count} contacts, but the slip directions are those of {rows} ({role})"
             raise ValueError(msg)
 
     return expect
