@@ -32,7 +32,7 @@ def payload(
     q = at(t, run.columns["q"], times)
     picture = draw(model, q, arguments, names_of(run)[0]) if drawing is None else drawing(q, arguments)
     return {
-        "title": title or (model or "a system of your own").replace("_", " "),
+        "title": title or (model or "carom run").replace("_", " "),
         "subtitle": subtitle(run),
         "times": packed(times),
         "drawing": shapes(picture),

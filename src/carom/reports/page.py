@@ -9,7 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from carom.reports.data import payload
+from carom.reports.data import origin_of, payload
 from carom.reports.drawings import Draw
 from carom.solution import Solution
 from carom.storage import Loaded, with_system
@@ -32,7 +32,7 @@ def report(
     Args:
         run: the run. Energies and events need the system: a loaded run of a ready-made model finds it by name.
         path: the HTML file to write, replaced atomically.
-        title: heading; the model's name if left out.
+        title: heading; the name of the model or of the file if left out.
         frames: number of frames of the animation.
         drawing: a function of all frames of the coordinates and the model's arguments that returns a
             `carom.reports.shapes.Drawing`; left out, that of the model, or the coordinates as such.
@@ -51,6 +51,7 @@ def report(
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(target.name + ".part")
+    title = title or (origin_of(run)[0] or target.stem).replace("_", " ")
     partial.write_text(page(payload(_known(run, system), frames, title, attributes, drawing)), encoding="utf-8")
     os.replace(partial, target)
     return target
