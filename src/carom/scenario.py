@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from carom.methods.base import AbstractMethod
-from carom.models.registry import build, registry, usual_runs
+from carom.models.registry import build, refuse_unknown, registry, usual_runs
 from carom.records import default_method, record
 from carom.state import State
 from carom.stepping import Constant
@@ -107,7 +107,8 @@ def read(path: Any, out: Any = "out") -> Plan:
 
 def from_options(model: str, given: dict[str, Any], parameters: dict[str, Any], out: Any) -> Plan:
     """The plan of `carom run MODEL` with its options."""
-    usual = dict(usual_runs.get(model, {}))
+    refuse_unknown(model)
+    usual = usual_runs[model]
     if "h" in given or "stepping" in given:
         usual = {name: value for name, value in usual.items() if name not in ("h", "stepping")}
     data = {"model": model, **usual, **given, "parameters": parameters}

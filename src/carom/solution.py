@@ -161,9 +161,9 @@ class Account:
     def worst(self) -> dict[str, float]:
         """Each piece of evidence as one number.
 
-        "residual": largest residual of the equations of a step, in their own scale. "energy rise" and "energy loss": how
-        far the energy went above and below its start, never negative. "contact work": total over the saved rows, with
-        its sign. All others: largest size over rows and entries.
+        "residual": largest residual of the equations of a step. "energy rise" and "energy loss": how far the energy
+        went above and below its start, never negative. "contact work": total over the saved rows, with its sign. All
+        others: largest size over rows and entries.
         """
         change = self.energy - self.energy[0]
         worst = {

@@ -297,7 +297,9 @@ def _restore(template: Carry, data: xarray.Dataset) -> Carry:
 def _stored_model(attributes: dict[str, Any]) -> System:
     origin = json.loads(attributes["model"])
     if origin is None:
-        msg = "this run's system is made of user functions: pass it again as system= (in Python, not on the command line)"
+        msg = (
+            "this run's system is made of user functions: pass it again as system= (in Python, not on the command line)"
+        )
         raise ValueError(msg)
     return build(origin[0], json.loads(origin[1]))[0]
 

@@ -63,7 +63,9 @@ def run(
     what: Annotated[str, typer.Argument(metavar="MODEL|SCENARIO.toml", help="a model of `carom list`, or a file")],
     t1: Annotated[float | None, typer.Option(help="end of the run  [default: that of the model]")] = None,
     h: Annotated[float | None, typer.Option(help="step size  [default: that of the model]")] = None,
-    method: Annotated[str | None, typer.Option(help="for instance 'IRK(gauss(2))'  [default: that of the model]")] = None,
+    method: Annotated[
+        str | None, typer.Option(help="for instance 'IRK(gauss(2))'  [default: that of the model]")
+    ] = None,
     stepping: Annotated[str | None, typer.Option(help="for instance 'Constant(0.1)', in place of --h")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="model parameter, key=value")] = None,
     save_every: Annotated[int | None, typer.Option(help="keep every n-th step  [default: 1]")] = None,

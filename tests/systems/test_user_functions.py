@@ -40,8 +40,14 @@ MISTAKES = {
         lambda: carom.System.from_lagrangian(lambda q, v: v**2),
         r"the Lagrangian must return one number, got shape \(2,\)",
     ),
-    "mass": (lambda: carom.System(lambda q: jnp.ones(3), bowl), r"mass returned shape \(3,\), expected \(2,\) or \(2, 2\)"),
-    "no params": (lambda: carom.System(1.0, lambda q, p: p["k"] * q[0]), "potential takes p, but the system has no params="),
+    "mass": (
+        lambda: carom.System(lambda q: jnp.ones(3), bowl),
+        r"mass returned shape \(3,\), expected \(2,\) or \(2, 2\)",
+    ),
+    "no params": (
+        lambda: carom.System(1.0, lambda q, p: p["k"] * q[0]),
+        "potential takes p, but the system has no params=",
+    ),
     "missing key": (
         lambda: carom.System(1.0, lambda q, p: p["g"] * q[0], params={"k": 1.0}),
         "potential: params has no 'g'; it has 'k'",
@@ -130,10 +136,11 @@ def test_the_functions_of_a_system_are_looked_at_once_per_kind_and_size():
         calls.append(1)
         return p["k"] * q @ q
 
-    for k in (1.0, 2.0, 3.0):
+    def calls_of(k):
         carom.check(carom.System(1.0, counted, params={"k": k}), STATE)
-        first = len(calls) if k == 1.0 else first
-    assert len(calls) == first
+        return len(calls)
+
+    assert calls_of(1.0) == calls_of(2.0) > 0
 
 
 def test_a_state_prints_its_numbers():

@@ -49,7 +49,7 @@ def created_energy(solution: Solution) -> float:
     work = np.append(0.0, np.cumsum(0.5 * (power[1:] + power[:-1]) * np.diff(solution.t)))
     exchanged = account.kinetic[0] + account.potential[0] - np.min(account.potential) + work[-1]
     created = np.max(account.energy - account.energy[0] - work)
-    return float(created / exchanged) if exchanged > 0 else 0.0
+    return float(created / max(exchanged, 1e-9 * abs(account.energy[0]), np.finfo(float).tiny))
 
 
 @eqx.filter_jit

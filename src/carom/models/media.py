@@ -43,7 +43,7 @@ def _well(q: Array) -> Array:
     return -8.0 * (positive_power(s, 1.5) - s * s)
 
 
-@model(t1=20.0, h=0.01, method="PseudoEnergy('gauss-3')")
+@model(t1=20.0, h=0.02, method="IRK(gauss(2))")
 def single_particle(t0: float = 0.5) -> tuple[System, State]:
     """One particle that moves as `q = 1 + sin(t)^4` [Marazzato2019 sec. 3.1, the sign of V corrected].
 

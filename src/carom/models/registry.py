@@ -40,15 +40,20 @@ def model(*, t1: float, method: str, **steps: float | str) -> Callable[[Model], 
 
 def build(name: str, arguments: dict[str, Any]) -> tuple[System, State]:
     """A registered model by name."""
-    if name not in registry:
-        msg = f"unknown model '{name}'; there are {', '.join(sorted(registry))}{did_you_mean(name, registry)}"
-        raise ValueError(msg)
+    refuse_unknown(name)
     known = inspect.signature(registry[name]).parameters
     wrong = [key for key in arguments if key not in known]
     if wrong:
         msg = f"{name} has no parameter '{wrong[0]}'; it has {', '.join(known)}{did_you_mean(wrong[0], known)}"
         raise ValueError(msg)
     return registry[name](**arguments)
+
+
+def refuse_unknown(name: str) -> None:
+    """Raise unless there is a model of this name."""
+    if name not in registry:
+        msg = f"unknown model '{name}'; there are {', '.join(sorted(registry))}{did_you_mean(name, registry)}"
+        raise ValueError(msg)
 
 
 def _remember(system: System, name: str, arguments: dict[str, Any]) -> System:

@@ -274,7 +274,9 @@ def evidence(run: Any) -> list[list[str]]:
         rows += [["energy", f"{energy[0]:.6g} at the start, {energy[-1]:.6g} at the end"]]
         rows += [[in_words(name), f"{value:.3g}"] for name, value in run.account.worst.items()]
     else:
-        rows += [["energies, events", "unknown: the system is made of user functions; carom.report(..., system=system)"]]
+        rows += [
+            ["energies, events", "unknown: the system is made of user functions; carom.report(..., system=system)"]
+        ]
     if stats.get("seconds"):
         rows += [["seconds", f"{stats['seconds']:.3f} running, {stats['compile_seconds']:.2f} compiling"]]
     return rows

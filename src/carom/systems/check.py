@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import equinox as eqx
@@ -22,7 +22,7 @@ from carom.systems.constrained import directions
 from carom.systems.interactions import Interactions
 from carom.systems.lagrangian import Lagrangian
 from carom.systems.probe import probe
-from carom.systems.system import System
+from carom.systems.system import System, role_of
 
 _CONSISTENT = 1e-8
 
@@ -130,16 +130,22 @@ def _judge(found: dict[str, np.ndarray], t: float) -> None:
 
 
 def not_finite_ahead(system: System, state: State, h: float | None) -> str:
-    """Names the forces that are NaN or infinite at the last state, or within a step ahead of it along straight lines."""
+    """Names the force that is NaN or infinite at the last state, or within a step ahead of it on a straight line."""
     rate = system.rate(state.t, state.q, state.v)
     for ahead in (0.0, 0.5 * (h or 0.0), h or 0.0):
         t, q = state.t + ahead, state.q + ahead * rate
-        parts = {f"force '{name}'": lambda name=name: system.named_force(name, t, q, state.v) for name in system.forces}
-        parts |= {f"potential '{name}'": lambda name=name: system.part_force(name, t, q) for name in system.potential}
-        for role, value in parts.items():
-            if not np.isfinite(np.asarray(value())).all():
+        for role, force in _forces_by_name(system, t, q, state.v):
+            if not np.isfinite(np.asarray(force)).all():
                 return f"The {role} is NaN or infinite at t = {float(t):.6g}, q = {np.asarray(q)[:4]}."
     return ""
+
+
+def _forces_by_name(system: System, t: Array, q: Array, v: Array) -> Iterator[tuple[str, Array]]:
+    lam = jnp.zeros(system.constraint(t, q).size)
+    for name in system.forces:
+        yield f"force '{name}'", system.named_force(name, t, q, v, lam)
+    for name in system.potential:
+        yield role_of("potential", name), system.part_force(name, t, q)
 
 
 def _check_lengths(system: System, state: State) -> None:

@@ -65,9 +65,10 @@ def result(fn: UserFunction, role: str, params: Any, state: State, system: Syste
         try:
             jax.eval_shape(with_numpy)
         except IndexError as error:
-            raise IndexError(f"{name}: {_index(error, arguments)}") from None
-        except Exception:  # noqa: BLE001, S110: NumPy arrays lack some of what traced ones have
-            pass
+            msg = f"{name}: {_index(error, arguments)}"
+            raise IndexError(msg) from None
+        except Exception:  # noqa: BLE001, S110
+            pass  # NumPy arrays lack some of what traced ones have
     try:
         return jax.eval_shape(lambda given: jnp.asarray(_something(fn(params, **given))), arguments)
     except _NOT_TRACEABLE:
@@ -80,8 +81,8 @@ def result(fn: UserFunction, role: str, params: Any, state: State, system: Syste
         if isinstance(error, KeyError) and fn.wants_params and isinstance(params, dict):
             msg = f"{name}: params has no {error}; it has {names_of(list(params))}"
             raise ValueError(msg) from None
-        words = (str(error) or repr(error)).splitlines()[0]
-        raise _same_kind(error)(f"{name}: {words}") from error
+        msg = f"{name}: {(str(error) or repr(error)).splitlines()[0]}"
+        raise _same_kind(error)(msg) from error
 
 
 def _arguments(state: State, system: System) -> dict[str, Any]:

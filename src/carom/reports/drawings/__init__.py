@@ -1,7 +1,7 @@
 """How every model looks: a register from the model's name to a function of all frames.
 
-A function takes `q` of shape (frames, n) and the arguments the model was built with, and returns a `Drawing`. A system of
-your own is drawn by `carom.report(sol, path, drawing=my_drawing)`.
+A function takes `q` of shape (frames, n) and the arguments the model was built with, and returns a `Drawing`. One for a
+system of your own goes to `carom.report(sol, path, drawing=my_drawing)`.
 """
 
 from carom.reports.drawings import bodies as bodies
