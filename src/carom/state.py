@@ -83,9 +83,10 @@ class State(eqx.Module):
             raise ValueError(msg)
 
     def __repr__(self) -> str:
-        if isinstance(self.q, jax.core.Tracer) or np.ndim(self.t):
-            return f"State(t={self.t}, q={self.q}, v={self.v})"
-        t, q, v = (np.array2string(np.asarray(x), separator=", ", threshold=12) for x in (self.t, self.q, self.v))
+        try:
+            t, q, v = (np.array2string(np.asarray(x), separator=", ", threshold=12) for x in (self.t, self.q, self.v))
+        except jax.errors.TracerArrayConversionError:
+            t, q, v = self.t, self.q, self.v
         return f"State(t={t}, q={q}, v={v})"
 
     def moved(self, t: Array, q: Array, v: Array) -> State:
