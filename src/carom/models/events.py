@@ -85,7 +85,7 @@ def _above_sphere(q, p):
     return jnp.sqrt(q @ q)[None] - p["radius"]
 
 
-@model(t1=1.0, h=0.001, method="MoreauMidpoint()")
+@model(t1=1.0, h=0.005, method="EventCapturing(radau_iia(2))")
 def mass_on_sphere(
     radius: float = 1.0, angle: float = 0.3, gravity: float = 9.81, mass: float = 1.0
 ) -> tuple[System, State]:

@@ -137,7 +137,8 @@ def contacts(run: Any) -> list[dict[str, Any]]:
         laws, rows = laws_in(run), run.columns["mode"].reshape(len(run.columns["t"]), -1)
         told = modes_in_words(laws, rows)
         of_next_step = np.concatenate([told[1:], told[-1:]])
-        found.append(modes(run.columns["t"], of_next_step, law_names(laws, rows.shape[1])))
+        names = None if laws is None else law_names(laws, rows.shape[1])
+        found.append(modes(run.columns["t"], of_next_step, names))
     return found
 
 
@@ -227,7 +228,8 @@ def modes(t: np.ndarray, rows: np.ndarray, names: list[str] | None = None) -> di
         changes = np.flatnonzero(np.diff(values)) + 1
         starts, ends = np.append(0, changes), np.append(changes, len(t) - 1)
         strips.append([[float(t[a]), float(t[b]), int(values[a])] for a, b in zip(starts, ends)])
-    words = {str(mode): word for mode, word in MODES.items()}
+    known = MODES if names else {0: "closed or sticks", 1: "open or slips", -1: "slips −"}
+    words = {str(mode): word for mode, word in known.items()}
     names = names or law_names(None, len(strips))
     return {"kind": "modes", "title": "modes of the contact laws", "strips": strips, "names": names, "words": words}
 
