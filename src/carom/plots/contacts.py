@@ -15,7 +15,13 @@ from carom.solvers.contact_problem import Laws
 from carom.state import State
 
 #: Modes of the diagram: those of `Solution.mode`, apart for contacts (0, 1) and friction (2, 3, 4).
-MODES = {0: "closed", 1: "open", 2: "sticks", 3: "slips +", 4: "slips −",}
+MODES = {
+    0: "closed",
+    1: "open",
+    2: "sticks",
+    3: "slips +",
+    4: "slips −",
+}
 Series = dict[str, tuple[np.ndarray, np.ndarray]]
 
 
