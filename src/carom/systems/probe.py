@@ -27,6 +27,7 @@ _NOT_TRACEABLE = (
     jax.errors.TracerIntegerConversionError,
     jax.errors.ConcretizationTypeError,
 )
+_ROUNDING = 1e-9
 _passed: set[Any] = set()  # kinds of systems and sizes of states: numbers do not change shapes
 
 
@@ -47,8 +48,10 @@ def probe_stop(stop: UserFunction, system: System, state: State) -> None:
     if shape.dtype == bool:
         msg = "stop must return a number that turns negative where the run shall end, got True or False"
         raise TypeError(msg)
-    value = float(np.squeeze(stop(system.params, **_arguments(state, system))))
-    if not value >= 0:
+    arguments = _arguments(state, system)
+    value = float(np.squeeze(stop(system.params, **arguments)))
+    size = 1.0 + max(np.max(np.abs(arguments[name]), initial=0.0) for name in ("q", "v"))
+    if not value >= -_ROUNDING * size:  # a run may start where another one was stopped
         msg = f"stop is {value:g} at the start (t = {float(state.t):g}); the run ends where it turns negative"
         raise ValueError(msg)
 
