@@ -63,14 +63,14 @@ _TABLEAUX = (
 
 
 def default_method(system: Any) -> Any:
-    """The first of a few methods that handles the system: tailored, Gauss-Legendre, Moreau's midpoint, SPARK.
+    """The first of a few methods that handles the system: tailored, Gauss-Legendre, SPARK, Moreau's midpoint.
 
     Tailored methods are for systems that declare rate damping they can imitate.
     """
     import carom
 
     tailored = [carom.TailoredTheta()] if system.rate_damping else []
-    choices = [*tailored, carom.IRK(carom.gauss(2)), carom.MoreauMidpoint(), carom.Spark(2)]
+    choices = [*tailored, carom.IRK(carom.gauss(2)), carom.Spark(3), carom.MoreauMidpoint()]
     for method in choices:
         if system.features <= method.handles and not method.objection(system):
             return method
