@@ -73,7 +73,7 @@ def to_dataset(solution: Solution) -> xarray.Dataset:
         "jax": metadata.version("jax"),
         "stats": json.dumps(solution.stats),
         "python": platform.python_version(),
-        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": shlex.join([Path(sys.argv[0]).name.replace("__main__.py", "carom"), *sys.argv[1:]]),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     data = xarray.Dataset(variables, coords, attributes)
