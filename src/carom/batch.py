@@ -20,6 +20,7 @@ from carom.run import (
     chosen_stepping,
     raise_if_failed,
     refuse_features,
+    refuse_kinds,
     segment_ends,
     stop_function,
     stride,
@@ -59,6 +60,8 @@ def simulate_batch(
     many_h = isinstance(h, (Sequence, np.ndarray))
     steppings = [Constant(x) for x in h] if many_h else chosen_stepping(h, stepping)  # pyright: ignore
     lanes, batched = spread(system=system, state=state, method=method, stepping=steppings, t1=t1)
+    for lane in lanes:
+        refuse_kinds(lane["system"], lane["state"], lane["method"], lane["stepping"])
     ends = [segment_ends(lane["system"], lane["state"], lane["t1"]) for lane in lanes]
     for lane, times in zip(lanes, ends):
         refuse_features(lane["system"], lane["state"], lane["method"], lane["stepping"], times)

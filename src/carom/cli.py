@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import platform
+import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+_CREATED = 0.1  # part of the energy of a run that may come from nowhere
 
 
 def first_line(thing: Any) -> str:
@@ -92,7 +95,21 @@ def carry_out(plan: Any, progress: bool | None, every: float) -> Path:
         files.append(carom.report(sol, plan.path.with_suffix(".html"), title=plan.title, frames=plan.frames))
     summary(plan.title, sol, files)
     print(files[-1])
+    refuse_created_energy(sol)
     return files[-1]
+
+
+def refuse_created_energy(sol: Any) -> None:
+    """Fail, after everything was written, if energy came from nowhere."""
+    from carom import SimulationError
+    from carom.measures import created_energy
+
+    created = created_energy(sol)
+    if created > _CREATED:
+        energy = sol.account.energy
+        change = f"from {energy[0]:.4g} to {energy.max():.4g}"
+        msg = f"do not trust this run: the energy rose {change}, which no force explains; reduce --h"
+        raise SimulationError(msg, sol)
 
 
 def resume(path: Path, t1: float | None, progress: bool | None = None, every: float = 10.0) -> None:
@@ -116,6 +133,8 @@ def report(path: Path, out: Path | None, frames: int) -> None:
 
     path = run_of(path)
     target = out or path.with_suffix(".html")
+    if target.exists():
+        print(f"carom: replacing {target}", file=sys.stderr)
     write = carom.film if target.suffix in (".gif", ".mp4") else carom.report
     print(write(carom.load(path), target, frames=frames))
 
@@ -125,6 +144,8 @@ def summary(title: str, sol: Any, files: list[Path]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from carom.reports.data import in_words
+
     stats, energy = sol.stats, sol.account.energy
     rows = {
         "method": str(sol.choice or type(sol.method).__name__),
@@ -132,7 +153,7 @@ def summary(title: str, sol: Any, files: list[Path]) -> None:
         "steps": f"{stats['accepted']} accepted, {stats['rejected']} rejected",
         "evaluations": f"{stats['evaluations']} of the forces, {stats['iterations']} solver iterations",
         "energy": f"{energy[0]:.6g} at the start, {energy[-1]:.6g} at the end",
-        **{f"worst {name}": f"{value:.3g}" for name, value in sol.account.worst.items()},
+        **{in_words(name): f"{value:.3g}" for name, value in sol.account.worst.items()},
         "seconds": f"{stats['seconds']:.3f} running, {stats['compile_seconds']:.2f} compiling",
         "files": ", ".join(str(f) for f in files),
     }

@@ -18,6 +18,7 @@ def record(text: str) -> Any:
     """A method, stepping or tableau written as a call, such as `IRK(gauss(2))`; nothing else is evaluated."""
     import carom
     from carom.capabilities import public_methods
+    from carom.systems.arguments import did_you_mean
 
     def build(node: ast.expr) -> Any:
         if isinstance(node, ast.Constant):
@@ -26,11 +27,14 @@ def record(text: str) -> Any:
             return -node.operand.value  # pyright: ignore
         if isinstance(node, ast.List):
             return [build(item) for item in node.elts]
+        if isinstance(node, ast.Dict) and all(isinstance(key, ast.Constant) for key in node.keys):
+            return {key.value: build(value) for key, value in zip(node.keys, node.values)}  # pyright: ignore
         name = node.func if isinstance(node, ast.Call) else node
         allowed = public_methods() | public_steppings() | {"Newton": carom.Newton}
         allowed |= {n: getattr(carom, n) for n in _TABLEAUX}
         if not isinstance(name, ast.Name) or name.id not in allowed:
-            msg = f"cannot read '{text}'; allowed are {', '.join(sorted(allowed))} with numbers as arguments"
+            close = did_you_mean(name.id, allowed) if isinstance(name, ast.Name) else ""
+            msg = f"cannot read '{text}'; allowed are {', '.join(sorted(allowed))} with numbers as arguments{close}"
             raise ValueError(msg)
         arguments = node if isinstance(node, ast.Call) else None
         positional = [build(a) for a in arguments.args] if arguments else []
@@ -59,14 +63,14 @@ _TABLEAUX = (
 
 
 def default_method(system: Any) -> Any:
-    """The first of a few methods that handles the system: tailored, Gauss-Legendre, Moreau's midpoint, SPARK.
+    """The first of a few methods that handles the system: tailored, Gauss-Legendre, SPARK, Moreau's midpoint.
 
     Tailored methods are for systems that declare rate damping they can imitate.
     """
     import carom
 
     tailored = [carom.TailoredTheta()] if system.rate_damping else []
-    choices = [*tailored, carom.IRK(carom.gauss(2)), carom.MoreauMidpoint(), carom.Spark(2)]
+    choices = [*tailored, carom.IRK(carom.gauss(2)), carom.Spark(3), carom.MoreauMidpoint()]
     for method in choices:
         if system.features <= method.handles and not method.objection(system):
             return method

@@ -19,7 +19,8 @@ from carom.state import Carry, Interrupted, Numbers, SimulationError, State, Sta
 from carom.stepping import Constant
 from carom.stepping.base import AbstractStepping
 from carom.systems.arguments import names_of, user_function
-from carom.systems.check import check_once
+from carom.systems.check import check_once, not_finite_ahead
+from carom.systems.probe import probe_stop
 from carom.systems.system import System
 
 _CHUNK_SECONDS = 0.3
@@ -159,10 +160,14 @@ def prepare(
     rows: int = _MOST_ROWS,
 ) -> Run:
     """Check everything and set up a run of one trajectory; `rows` bounds the rows of one chunk."""
+    refuse_kinds(system, state, method, stepping)
     ends = segment_ends(system, state, t1)
     refuse(system, state, method, stepping, ends)
     method = ask(method, "tuned", system, state, stepping.longest)
-    problem = Problem(system, method, stepping, stop_function(stop), stride(save_every))
+    ending = stop_function(stop)
+    if ending is not None:
+        check_stop_once(ending, system, state)
+    problem = Problem(system, method, stepping, ending, stride(save_every))
     carry = first_carry(problem, state, ends)
     return Run(problem, [(system, method, stepping)], carry, [RowStore(state)], rows=rows)
 
@@ -189,12 +194,17 @@ def raise_if_failed(run: Run, solution: Solution) -> None:
     msg = f"{cause} in the step from t = {t:.9g} (step {k + 1}) with {type(run.problem.method).__name__}. {remedy}."
     state, memory = solution.carry.state, solution.carry.memory
     more = solution.method.explain(solution.system, state, memory, status)
+    if status in (Status.NOT_FINITE, Status.NEWTON_DIVERGED):
+        more = f"{not_finite_ahead(solution.system, state, solution.stepping.longest)} {more}"
     raise SimulationError(f"{msg} {more}".strip(), solution, status)
 
 
 def segment_ends(system: System, state: State, t1: float) -> np.ndarray:
     """Start, jumps strictly inside, end."""
     t0 = float(state.t)
+    if isinstance(t1, str):
+        msg = "t1 must be a number, got str"
+        raise TypeError(msg)
     if not (np.isfinite(t1) and t1 >= t0):
         msg = f"t1 must be finite and not before the start, got t1 = {t1} with t0 = {t0:g}"
         raise ValueError(msg)
@@ -209,6 +219,40 @@ def refuse(system: System, state: State, method: AbstractMethod, stepping: Abstr
     ask(method, "caution", system, state, stepping.longest, float(ends[-1] - ends[0]))
 
 
+def refuse_kinds(system: Any, state: Any, method: Any, stepping: Any) -> None:
+    """Raise for an argument that is something else, and say what was probably meant."""
+    wanted = {"system": System, "state": State, "method": AbstractMethod, "stepping": AbstractStepping}
+    for (name, kind), value in zip(wanted.items(), (system, state, method, stepping)):
+        if not isinstance(value, kind):
+            hint = _meant(name, kind, value)
+            word = f"a carom.{kind.__name__}" if name in ("system", "state") else f"one of carom's {name}s"
+            msg = f"{name} must be {word}, got {_kind_of(value)}{hint and f'; {hint}'}"
+            raise TypeError(msg)
+    solver = vars(method).get("solver")
+    if isinstance(solver, (str, type)):
+        name = solver if isinstance(solver, str) else solver.__name__
+        msg = f"{type(method).__name__}: solver must be a contact solver such as carom.PSOR(), got '{name}'"
+        raise TypeError(msg)
+
+
+def _kind_of(value: Any) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else f"{type(value).__name__}"
+
+
+def _meant(name: str, kind: type, value: Any) -> str:
+    if isinstance(value, type) and issubclass(value, kind):
+        return f"write {value.__name__}(...)" if name == "stepping" else f"write {value.__name__}()"
+    if name == "system" and isinstance(value, tuple):
+        return "a model is a pair: system, state = carom.models.pendulum()"
+    if isinstance(value, State if name == "system" else System if name == "state" else ()):
+        return "system comes first, then state"
+    if name == "state":
+        return "write carom.State(q=..., v=...)"
+    if name == "stepping" and isinstance(value, (int, float)):
+        return f"for constant steps use h={value}"
+    return f"write {value}(), without quotes" if isinstance(value, str) else ""
+
+
 def refuse_features(
     system: System, state: State, method: AbstractMethod, stepping: AbstractStepping, ends: np.ndarray
 ) -> None:
@@ -216,10 +260,6 @@ def refuse_features(
     if not jax.config.read("jax_enable_x64"):
         msg = "carom needs 64-bit floats: remove CAROM_X64=0 or set jax_enable_x64"
         raise ValueError(msg)
-    for value, kind, name in ((system, System, "system"), (state, State, "state"), (method, AbstractMethod, "method")):
-        if not isinstance(value, kind):
-            msg = f"{name} must be a carom {kind.__name__.removeprefix('Abstract')}, got {type(value).__name__}"
-            raise TypeError(msg)
     unhandled = sorted(features(system) - method.handles)
     if unhandled:
         msg = f"{type(method).__name__} does not handle {names_of(unhandled)} of this system"
@@ -255,6 +295,21 @@ def chosen_stepping(h: float | None, stepping: AbstractStepping | None) -> Abstr
 def stop_function(stop: Callable[..., Any] | None) -> Any:
     """The stop condition, wrapped."""
     return None if stop is None else user_function(stop, "stop", ("t", "q", "v"))
+
+
+def check_stop_once(stop: Any, system: System, state: State) -> None:
+    """`probe_stop`, unless this function was looked at with this state before."""
+    passed = _stops(state)
+    if passed.get(id(stop.fn)) is not stop.fn:
+        probe_stop(stop, system, state)
+        passed[id(stop.fn)] = stop.fn
+
+
+@remembered
+def _stops(state: State) -> dict[int, Any]:
+    """The stop conditions that may be used from this state."""
+    del state
+    return {}
 
 
 def stride(save_every: int) -> np.int64:

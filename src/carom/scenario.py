@@ -24,11 +24,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from carom.methods.base import AbstractMethod
-from carom.models.registry import build, registry
+from carom.models.registry import build, refuse_unknown, registry, usual_runs
 from carom.records import default_method, record
 from carom.state import State
 from carom.stepping import Constant
 from carom.stepping.base import AbstractStepping
+from carom.systems.arguments import did_you_mean
 from carom.systems.system import System
 
 _TOP = {
@@ -106,9 +107,11 @@ def read(path: Any, out: Any = "out") -> Plan:
 
 def from_options(model: str, given: dict[str, Any], parameters: dict[str, Any], out: Any) -> Plan:
     """The plan of `carom run MODEL` with its options."""
-    data = {"model": model, "t1": 10.0, **given, "parameters": parameters}
-    if "stepping" not in data:
-        data.setdefault("h", 0.01)
+    refuse_unknown(model)
+    usual = usual_runs[model]
+    if "h" in given or "stepping" in given:
+        usual = {name: value for name, value in usual.items() if name not in ("h", "stepping")}
+    data = {"model": model, **usual, **given, "parameters": parameters}
     return planned(data, Path(out), Blame("", ""), model)
 
 
@@ -212,7 +215,8 @@ def _refuse(system: System, state: State, method: AbstractMethod, stepping: Abst
 def _check_keys(table: dict[str, Any], allowed: dict[str, tuple[type, str]], prefix: str, blame: Blame) -> None:
     for key, value in table.items():
         if key not in allowed:
-            blame.on(prefix + key, f"unknown key '{prefix}{key}'; allowed are {', '.join(allowed)}")
+            what = f"unknown key '{prefix}{key}'; allowed are {', '.join(allowed)}{did_you_mean(key, allowed)}"
+            blame.on(prefix + key, what)
         kind, words = allowed[key]
         number = kind is float and isinstance(value, int)
         if not (isinstance(value, kind) or number) or (isinstance(value, bool) and kind is not bool):

@@ -143,7 +143,11 @@ _WHOLE = ("k", "status", "iterations", "evaluations", "mode", "event", "order")
 
 @dataclass(frozen=True)
 class Account:
-    """The evidence: energies and residuals per saved row, and the worst of each."""
+    """The evidence: energies and residuals per saved row, and the worst of each.
+
+    `extra` holds, where they apply, per saved row: "contact work" (done by the contact laws in the step, negative where
+    they dissipate), "penetration" (negative gaps), "drift" (residual of the constraints), and what the method adds.
+    """
 
     kinetic: np.ndarray
     potential: np.ndarray
@@ -157,14 +161,21 @@ class Account:
 
     @property
     def worst(self) -> dict[str, float]:
-        """Largest residual, and how far the energy rose above and fell below its start."""
+        """Each piece of evidence as one number.
+
+        "residual": largest residual of the equations of a step. "energy rise" and "energy loss": how far the energy
+        went above and below its start, never negative. "contact work": total over the saved rows, with its sign. All
+        others: largest size over rows and entries.
+        """
         change = self.energy - self.energy[0]
         worst = {
             "residual": float(np.max(self.residual, initial=0.0)),
             "energy rise": float(np.max(change)),
-            "energy loss": float(-np.min(change)),
+            "energy loss": float(-np.min(change) + 0.0),
         }
-        return worst | {name: float(np.max(np.abs(values), initial=0.0)) for name, values in self.extra.items()}
+        for name, values in self.extra.items():
+            worst[name] = float(np.sum(values) if name == "contact work" else np.max(np.abs(values), initial=0.0))
+        return worst
 
 
 class Solution:

@@ -82,6 +82,13 @@ class State(eqx.Module):
             msg = f"State: q and v must be vectors, got shapes {self.q.shape} and {self.v.shape}"
             raise ValueError(msg)
 
+    def __repr__(self) -> str:
+        try:
+            t, q, v = (np.array2string(np.asarray(x), separator=", ", threshold=12) for x in (self.t, self.q, self.v))
+        except jax.errors.TracerArrayConversionError:
+            t, q, v = self.t, self.q, self.v
+        return f"State(t={t}, q={q}, v={v})"
+
     def moved(self, t: Array, q: Array, v: Array) -> State:
         """The same record with other numbers, skipping the conversions of the constructor."""
         return eqx.tree_at(lambda s: (s.t, s.q, s.v), self, (t, q, v))

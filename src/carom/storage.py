@@ -11,7 +11,7 @@ import sys
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, overload
 
 import equinox as eqx
 import jax
@@ -74,7 +74,7 @@ def to_dataset(solution: Solution) -> xarray.Dataset:
         "jax": metadata.version("jax"),
         "stats": json.dumps(solution.stats),
         "python": platform.python_version(),
-        "command": shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "command": shlex.join([Path(sys.argv[0]).name.replace("__main__.py", "carom"), *sys.argv[1:]]),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     if solution.choice is not None:
@@ -98,6 +98,9 @@ def _with_units(data: xarray.Dataset, units: tuple[str, ...]) -> xarray.Dataset:
 
 def save(solution: Solution, path: Any) -> None:
     """Write the dataset and the carry; the file appears complete or not at all."""
+    if Path(path).suffix not in (".nc", ""):
+        msg = f"a run is stored as netCDF: name it .nc, got '{path}'; for tables use sol.to_xarray().to_dataframe()"
+        raise ValueError(msg)
     write(with_carry(solution), path)
 
 
@@ -135,16 +138,36 @@ class Loaded:
         self.choice = Choice.from_json(data.attrs["choice"]) if "choice" in data.attrs else None
         self.t, self.q, self.v, self.h = (self.columns[name] for name in ("t", "q", "v", "h"))
 
+    def __getattr__(self, name: str) -> Any:
+        columns = self.__dict__.get("columns", {})
+        if name in columns:
+            return columns[name]
+        if name in ("account", "events", "system", "state", "force", "at"):
+            msg = f"a loaded run knows no system and so no '{name}': use carom.load(path, system=system)"
+            raise AttributeError(msg)
+        msg = f"a loaded run has no '{name}'; recorded are {', '.join(columns)}"
+        raise AttributeError(msg)
+
     def __repr__(self) -> str:
         return f"<Loaded {self.data.attrs['title'].strip('<>')}>"
 
 
-def load(path: Any) -> Loaded:
-    """Read a stored run.
+@overload
+def load(path: Any, *, system: System) -> Solution: ...
+@overload
+def load(path: Any, *, system: None = None) -> Loaded: ...
+def load(path: Any, *, system: System | None = None) -> Loaded | Solution:
+    """Read a stored run: its rows, or with `system=` (the one that was run) the whole `Solution` with its account.
 
     Example:
         >>> run = carom.load("run.nc"); run.t, run.q, run.v
+        >>> sol = carom.load("run.nc", system=system); sol.account.worst
     """
+    stored = _load(path)
+    return stored if system is None else revive(stored, system)
+
+
+def _load(path: Any) -> Loaded:
     path = Path(path)
     if not path.exists() and segment_files(path):
         return Loaded(merged(path))
@@ -191,6 +214,16 @@ def revive(run: Loaded, system: System | None = None) -> Solution:
     solution.timing.update({name: run.stats[name] for name in solution.timing})
     solution.choice = run.choice
     return solution
+
+
+def with_system(run: Any, system: System | None = None) -> Solution:
+    """A run with its system: as it is, found by the name of its model, or with the one given."""
+    if isinstance(run, Solution):
+        return run
+    if not isinstance(run, Loaded):
+        msg = f"a run is a Solution or what carom.load(path) returned, got {type(run).__name__}"
+        raise TypeError(msg)
+    return revive(run, system)
 
 
 def resume(
@@ -269,7 +302,9 @@ def _restore(template: Carry, data: xarray.Dataset) -> Carry:
 def _stored_model(attributes: dict[str, Any]) -> System:
     origin = json.loads(attributes["model"])
     if origin is None:
-        msg = "this run's system is made of user functions: pass it again as system="
+        msg = (
+            "this run's system is made of user functions: pass it again as system= (in Python, not on the command line)"
+        )
         raise ValueError(msg)
     return build(origin[0], json.loads(origin[1]))[0]
 

@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 the run failed, 2 a mistake in what was asked, 130 interru
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +26,7 @@ Every = Annotated[float, typer.Option("--segments", help="seconds between segmen
 
 def main() -> None:
     """Run the command line; a user's mistake ends in one line, not in a traceback."""
+    warnings.showwarning = _warn
     try:
         app()
     except KeyboardInterrupt as error:
@@ -35,6 +37,11 @@ def main() -> None:
         if type(error).__name__ != "SimulationError":
             raise
         _end(error, 1)
+
+
+def _warn(message: Warning | str, *_: object) -> None:
+    """A warning in one line on stderr."""
+    typer.secho("carom: warning: " + " ".join(str(message).split()), err=True)
 
 
 def _end(message: object, code: int) -> None:
@@ -54,9 +61,11 @@ def list_all() -> None:
 @app.command()
 def run(
     what: Annotated[str, typer.Argument(metavar="MODEL|SCENARIO.toml", help="a model of `carom list`, or a file")],
-    t1: Annotated[float | None, typer.Option(help="end of the run  [default: 10]")] = None,
-    h: Annotated[float | None, typer.Option(help="step size  [default: 0.01]")] = None,
-    method: Annotated[str | None, typer.Option(help="for instance 'IRK(gauss(2))'")] = None,
+    t1: Annotated[float | None, typer.Option(help="end of the run  [default: that of the model]")] = None,
+    h: Annotated[float | None, typer.Option(help="step size  [default: that of the model]")] = None,
+    method: Annotated[
+        str | None, typer.Option(help="for instance 'IRK(gauss(2))'  [default: that of the model]")
+    ] = None,
     stepping: Annotated[str | None, typer.Option(help="for instance 'Constant(0.1)', in place of --h")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="model parameter, key=value")] = None,
     save_every: Annotated[int | None, typer.Option(help="keep every n-th step  [default: 1]")] = None,

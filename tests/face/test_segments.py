@@ -15,8 +15,8 @@ from carom.run import prepare
 from carom.segments import Segments, resume_to, simulate_to
 from carom.storage import segment_files
 
-END = 60000.0
-RUN = ["run", "newtons_cradle", "--set", "n=5", "--t1", str(END), "--h", "0.5", "--save-every", "40"]
+PER_KILL = 40000.0  # time of the model for every kill, more than runs between two of them
+RUN = ["run", "newtons_cradle", "--set", "n=5", "--method", "TailoredTheta()", "--h", "0.5", "--save-every", "40"]
 
 
 def same_rows(a, b):
@@ -24,12 +24,12 @@ def same_rows(a, b):
     return all(np.array_equal(a.columns[name], b.columns[name]) for name in a.columns)
 
 
-def killed(path, arguments, delay):
-    """Start a command, wait until it has written a segment and a little more, kill -9; True if that came in time."""
+def killed(path, arguments, count, delay):
+    """Start a command, wait until it has written `count` segments and a little more, kill -9; True if in time."""
     command = [sys.executable, "-m", "carom_cli", *arguments, "--segments", "0.02", "--no-progress"]
-    before = [p.name for p in segment_files(path)]
+    before = {p.name for p in segment_files(path)}
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while [p.name for p in segment_files(path)] == before and process.poll() is None:
+    while len({p.name for p in segment_files(path)} - before) < count and process.poll() is None:
         time.sleep(0.005)
     time.sleep(delay)
     process.kill()
@@ -38,19 +38,19 @@ def killed(path, arguments, delay):
 
 @pytest.mark.parametrize("moments", [3, pytest.param(10, marks=pytest.mark.slow)])
 def test_a_run_killed_at_random_moments_resumes_bit_for_bit(moments, tmp_path, capsys):
-    path = tmp_path / "newtons_cradle.nc"
+    path, end = tmp_path / "newtons_cradle.nc", moments * PER_KILL
     chain, state = carom.models.newtons_cradle(5)
-    whole = carom.simulate(chain, state, carom.TailoredTheta(), t1=END, h=0.5, save_every=40)
+    whole = carom.simulate(chain, state, carom.TailoredTheta(), t1=end, h=0.5, save_every=40)
     chance = random.Random(8)
-    arguments, reached = [*RUN, "--out", str(tmp_path)], []
+    arguments, reached = [*RUN, "--t1", str(end), "--out", str(tmp_path)], []
     for _ in range(moments):
-        assert killed(path, arguments, chance.uniform(0.0, 0.06))
+        assert killed(path, arguments, chance.randint(1, 3), chance.uniform(0.0, 0.06))
         partial = carom.load(path)
         reached.append(partial.t[-1])
         assert np.array_equal(partial.q[:-1], whole.q[: len(partial.t) - 1])
         arguments = ["resume", str(path)]
     assert reached == sorted(reached)
-    assert reached[-1] < END
+    assert reached[-1] < end
     cli.resume(path, None, progress=False)
     assert same_rows(carom.load(path), whole)
     assert [p.name for p in tmp_path.iterdir()] == ["newtons_cradle.nc"]

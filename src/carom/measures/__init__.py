@@ -1,6 +1,7 @@
 """Measures: numbers computed from systems and solutions."""
 
 from carom.measures.convergence import observed_order as observed_order
+from carom.measures.energy import created_energy as created_energy
 from carom.measures.energy import energy as energy
 from carom.measures.energy import momentum as momentum
 from carom.measures.graph_distance import filled_graph as filled_graph

@@ -22,7 +22,7 @@ def _height(q):
     return q[:1]
 
 
-@model
+@model(t1=1.0, h=0.001, method="MoreauMidpoint()")
 def falling_mass(
     height: float = 0.07, velocity: float = 0.0, restitution: float = 0.7, mass: float = 1.0, gravity: float = 9.81
 ) -> tuple[System, State]:
@@ -51,7 +51,7 @@ def _both_velocities(q, v):
     return v[None, :]
 
 
-@model
+@model(t1=4.0, h=0.01, method="MoreauMidpoint()")
 def sliding_mass(
     limit: float = 2.0,
     velocity: tuple[float, float] = (2.0, -0.2),
@@ -90,7 +90,7 @@ def _stop(q, p):
     return p["side"] * q
 
 
-@model
+@model(t1=2.0, h=0.001, method="MoreauMidpoint()")
 def impact_oscillator(
     mass: float = 0.1,
     stiffness: float = 20.0,

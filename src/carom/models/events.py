@@ -22,7 +22,7 @@ def _first(q):
     return q[:1]
 
 
-@model
+@model(t1=4.0, h=0.002, method="MoreauMidpoint()")
 def bouncing_ball(
     height: float = 1.0, velocity: float = 0.0, restitution: float = 0.5, gravity: float = 2.0, mass: float = 1.0
 ) -> tuple[System, State]:
@@ -47,7 +47,7 @@ def _dashpot(t, q, v, p):
     return -p["damping"] * v
 
 
-@model
+@model(t1=10.0, h=0.005, method="MoreauMidpoint()")
 def oscillator_with_stop(
     mass: float = 1.0,
     damping: float = 0.4,
@@ -85,7 +85,7 @@ def _above_sphere(q, p):
     return jnp.sqrt(q @ q)[None] - p["radius"]
 
 
-@model
+@model(t1=1.0, h=0.005, method="EventCapturing(radau_iia(2))")
 def mass_on_sphere(
     radius: float = 1.0, angle: float = 0.3, gravity: float = 9.81, mass: float = 1.0
 ) -> tuple[System, State]:
@@ -106,7 +106,7 @@ def _stretch(q, p):
     return 0.5 * p["stiffness"] * jnp.sum((q[1:] - q[:-1]) ** 2)
 
 
-@model
+@model(t1=2.0, h=0.001, method="MoreauMidpoint()")
 def elastic_bar(
     elements: int = 2,
     length: float = 1.0,

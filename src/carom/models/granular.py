@@ -20,9 +20,9 @@ from carom.systems.system import System
 HERTZ_EXPONENT = 1.5
 
 
-@model
+@model(t1=20.0, method="TailoredTheta()", h=0.02)
 def granular_chain(
-    masses: Numbers,
+    masses: Numbers = (1.0,) * 10,
     stiffness: Numbers = 1.0,
     damping: Numbers = 0.0,
     exponent: float = 1.5,
@@ -84,7 +84,7 @@ def impact(n: int, velocity: float) -> State:
     return State(np.zeros(n), v)
 
 
-@model
+@model(t1=30.0, h=0.05, method="TailoredIRK()")
 def dimer_chain(
     n: int = 25, mass_ratio: float = 0.59, damping: float = 0.06, impact_velocity: float = 1.0
 ) -> tuple[System, State]:
@@ -98,7 +98,7 @@ def dimer_chain(
     return _chain(masses, damping=damping, impact_velocity=impact_velocity)
 
 
-@model
+@model(t1=300.0, h=0.2, method="TailoredTheta()")
 def newtons_cradle(
     n: int = 10,
     stiffness: Numbers = 1.0,
@@ -115,7 +115,7 @@ def newtons_cradle(
     return _chain(masses, stiffness, damping, 1.5, attachment, impact_velocity)
 
 
-@model
+@model(t1=10.0, h=0.005, method="TailoredTheta()")
 def trimer(damping: float = 0.1, impact_velocity: float = 1.0) -> tuple[System, State]:
     """Three beads of radii 1, 4/5, 9/10 [James2020 sec. 2.2]: the test of the orders of convergence.
 
@@ -131,7 +131,7 @@ def unbroken_trimer_state() -> State:
     return State([0.9, 0.2, 0.0], [0.7, 0.6, 0.02])
 
 
-@model
+@model(t1=0.0004, h=2e-07, method="TailoredTheta()")
 def bead_chain(
     radii: Numbers = (0.01,) * 10,
     young: Numbers = 203e9,

@@ -61,7 +61,7 @@ class Linear(eqx.Module):
         return self.G @ q - self.c
 
 
-@model
+@model(t1=10.0, h=0.002, method="Spark(3)")
 def structural_frame(
     storeys: int = 4,
     mass: float = 1.0,
@@ -98,7 +98,7 @@ class Blade(eqx.Module):
         return jnp.array([-jnp.sin(q[2]) * v[0] + jnp.cos(q[2]) * v[1]])
 
 
-@model
+@model(t1=10.0, h=0.05, method="Spark(3)")
 def knife_edge(mass: float = 1.0, inertia: float = 1.0, slope: float = 1.0, spin: float = 1.0) -> tuple[System, State]:
     """A knife edge (x, y, theta) on an inclined plane, `slope` = g sin(incline) along x, spinning from rest.
 
@@ -127,7 +127,7 @@ class SleighMass(eqx.Module):
         return jnp.array([[self.m, zero, -s], [zero, self.m, c], [-s, c, self.J + self.m * self.a**2]])
 
 
-@model
+@model(t1=10.0, h=0.05, method="Spark(3)")
 def chaplygin_sleigh(
     mass: float = 1.0, inertia: float = 1.0, offset: float = 0.5, speed: float = 1.0, spin: float = 1.0
 ) -> tuple[System, State]:
@@ -171,7 +171,7 @@ class SliderHeight(eqx.Module):
         return (self.lengths @ jnp.sin(q))[None]
 
 
-@model
+@model(t1=0.2, h=0.0002, method="Spark(3)")
 def slider_crank(
     lengths: Numbers = (0.153, 0.306),
     masses: Numbers = (0.038, 0.038, 0.076),
@@ -210,7 +210,7 @@ class Loop(eqx.Module):
         return jnp.stack([self.lengths @ jnp.cos(q) - self.ground, self.lengths @ jnp.sin(q)])
 
 
-@model
+@model(t1=10.0, h=0.01, method="Spark(3)")
 def four_bar(
     lengths: Numbers = (1.0, 4.0, 2.5),
     ground: float = 3.0,

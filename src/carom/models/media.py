@@ -43,7 +43,7 @@ def _well(q: Array) -> Array:
     return -8.0 * (positive_power(s, 1.5) - s * s)
 
 
-@model
+@model(t1=20.0, h=0.02, method="IRK(gauss(2))")
 def single_particle(t0: float = 0.5) -> tuple[System, State]:
     """One particle that moves as `q = 1 + sin(t)^4` [Marazzato2019 sec. 3.1, the sign of V corrected].
 
@@ -71,7 +71,7 @@ def _last_quartic(x: Array, stretch: Array) -> Array:
     return 0.25 * (x + stretch) ** 4
 
 
-@model
+@model(t1=20.0, method="PseudoEnergy()", h=0.005, save_every=4)
 def fermi_pasta_ulam(m: int = 3, omega: float = 50.0) -> tuple[System, State]:
     """Stiff springs among soft quartic ones in the variables (19): m positions x_i, then m stretches x_{m+i}.
 
@@ -100,7 +100,7 @@ def oscillatory_energy(omega: float, q: np.ndarray, v: np.ndarray) -> np.ndarray
     return 0.5 * (v[..., m:] ** 2 + (omega * q[..., m:]) ** 2)
 
 
-@model
+@model(t1=50.0, h=0.02, method="PseudoEnergy()")
 def slow_fast_chain(m: int = 3, omega: float = np.sqrt(10.0)) -> tuple[System, State]:
     """Stiff springs (m), then m + 1 soft quartic ones, between walls [Marazzato2019 sec. 4.3.1].
 
@@ -141,7 +141,7 @@ class StringEnergy(eqx.Module):
         return self.dx * jnp.sum(0.5 * (u1**2 + u2**2) - self.alpha * stretch)
 
 
-@model
+@model(t1=1.0, method="PseudoEnergy()", h=0.0005, save_every=5)
 def nonlinear_string(n: int = 100, alpha: float = 0.99, amplitude: float = 0.3) -> tuple[System, State]:
     """String in the plane, n P1 elements on [0, 1], consistent (tridiagonal) mass [Marazzato2019 (20)].
 
@@ -179,7 +179,7 @@ def _layered(n: int, speeds: Sequence[float]) -> System:
     return System(1.0, potential)
 
 
-@model
+@model(t1=0.2, method="PseudoEnergy()", h=2e-05, save_every=25)
 def inhomogeneous_wave(n: int = 2000) -> tuple[System, State]:
     """Wave equation on (0, 1), speed 10 left of 0.5 and 1 right of it, n springs [Marazzato2019 (27), (28)].
 
@@ -216,7 +216,7 @@ def inhomogeneous_wave_exact(x: ArrayLike, t: float, reflections: int = 20) -> n
     return np.where(x < 0.5, fast, slow)
 
 
-@model
+@model(t1=1.0, method="PseudoEnergy()", h=0.0001, save_every=10)
 def layered_string(
     n: int = 100, speeds: Sequence[float] = (1.0, 4.0, 16.0), width: float = 0.03
 ) -> tuple[System, State]:

@@ -45,7 +45,7 @@ def _hanging(masses: Array, gravity: float, lengths: Array, dim: int, **options:
     return System(each, Weight(w), constraints=Rods(lengths, dim), **options)  # pyright: ignore
 
 
-@model
+@model(t1=20.0, h=0.05, method="Spark(3)")
 def pendulum(
     mass: float = 1.0, length: float = 1.0, gravity: float = 1.0, angle: float = np.pi / 2, rate: float = -1.0
 ) -> tuple[System, State]:
@@ -60,7 +60,7 @@ def pendulum(
     return system, State(q, rate * np.array([-q[1], q[0]]))
 
 
-@model
+@model(t1=20.0, h=0.02, method="Spark(3)")
 def double_pendulum(
     masses: Numbers = (1.0, 1.0),
     lengths: Numbers = (1.0, 1.0),
@@ -81,7 +81,7 @@ def double_pendulum(
     return system, State(np.cumsum(rods, 0).ravel(), np.cumsum(turning, 0).ravel())
 
 
-@model
+@model(t1=20.0, h=0.05, method="Spark(3)")
 def spherical_pendulum(
     mass: float = 1.0,
     length: float = 1.0,
@@ -129,7 +129,12 @@ def rod_between(q: Array) -> Array:
     return jnp.sqrt((q[2] - q[0]) ** 2 + (q[3] - q[1]) ** 2)[None] - 1.0
 
 
-@model
+# IIIC for the stiff body, IIIA-B for the rigid one [Jay1998 Fig. 6]
+_FORCES = ", ".join(f"'{part}': ['C', 'C', 'B', 'B']" for part in ("constraint", "spring", "gravity", "dissipative"))
+_STIFF_BODY_DAMPED = f"Spark(3, families={{'kinematic': ['C', 'C', 'A', 'A'], {_FORCES}}})"
+
+
+@model(t1=24.0, h=0.12, method=_STIFF_BODY_DAMPED)
 def stiff_spring_pendulum(
     stiffness: float = 1e16, friction: float = 1e12, gravity: float = 1.0
 ) -> tuple[System, State]:

@@ -1,4 +1,4 @@
-"""The register of ready-made models: names, arguments, and rebuilding a model from them."""
+"""The register of ready-made models: names, arguments, a run to begin with, and rebuilding a model from them."""
 
 from __future__ import annotations
 
@@ -11,37 +11,49 @@ from typing import Any
 import numpy as np
 
 from carom.state import State
+from carom.systems.arguments import did_you_mean
 from carom.systems.system import System, with_origin
 
 Model = Callable[..., tuple[System, State]]
 registry: dict[str, Model] = {}
+#: What `carom run MODEL` does where nothing else is said: t1, method, h or stepping, written as in a scenario file.
+usual_runs: dict[str, dict[str, Any]] = {}
 
 
-def model(fn: Model) -> Model:
-    """Register a model; the system it builds remembers its name and arguments."""
+def model(*, t1: float, method: str, **steps: float | str) -> Callable[[Model], Model]:
+    """Register a model with its usual run (`h=` or `stepping=`, `save_every=`); it remembers name and arguments."""
 
-    @functools.wraps(fn)
-    def build_model(*args: Any, **kwargs: Any) -> tuple[System, State]:
-        system, state = fn(*args, **kwargs)
-        bound = inspect.signature(fn).bind(*args, **kwargs)
-        bound.apply_defaults()
-        return _remember(system, fn.__name__, bound.arguments), state
+    def enter(fn: Model) -> Model:
+        @functools.wraps(fn)
+        def build_model(*args: Any, **kwargs: Any) -> tuple[System, State]:
+            system, state = fn(*args, **kwargs)
+            bound = inspect.signature(fn).bind(*args, **kwargs)
+            bound.apply_defaults()
+            return _remember(system, fn.__name__, bound.arguments), state
 
-    registry[fn.__name__] = build_model
-    return build_model
+        registry[fn.__name__] = build_model
+        usual_runs[fn.__name__] = {"t1": t1, "method": method, **steps}
+        return build_model
+
+    return enter
 
 
 def build(name: str, arguments: dict[str, Any]) -> tuple[System, State]:
     """A registered model by name."""
-    if name not in registry:
-        msg = f"unknown model '{name}'; there are {', '.join(sorted(registry))}"
-        raise ValueError(msg)
+    refuse_unknown(name)
     known = inspect.signature(registry[name]).parameters
     wrong = [key for key in arguments if key not in known]
     if wrong:
-        msg = f"{name} has no parameter '{wrong[0]}'; it has {', '.join(known)}"
+        msg = f"{name} has no parameter '{wrong[0]}'; it has {', '.join(known)}{did_you_mean(wrong[0], known)}"
         raise ValueError(msg)
     return registry[name](**arguments)
+
+
+def refuse_unknown(name: str) -> None:
+    """Raise unless there is a model of this name."""
+    if name not in registry:
+        msg = f"unknown model '{name}'; there are {', '.join(sorted(registry))}{did_you_mean(name, registry)}"
+        raise ValueError(msg)
 
 
 def _remember(system: System, name: str, arguments: dict[str, Any]) -> System:

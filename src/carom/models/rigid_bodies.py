@@ -30,7 +30,7 @@ def _corner_places(q, p):
     return _corners(q, p)[:, 0]
 
 
-@model
+@model(t1=2.0, h=0.0005, method="MoreauMidpoint()")
 def rocking_block(
     half_width: float = 0.0125,
     half_height: float = 0.05,
@@ -69,7 +69,7 @@ def _rim_slips(q, v, p):
     return jnp.stack([v[0] + p["radius"] * v[2], v[0] - p["radius"] * v[2]])
 
 
-@model
+@model(t1=2.0, h=0.001, method="MoreauMidpoint()")
 def super_ball(
     tangential_restitution: float = 1.0,
     restitution: float = 1.0,
@@ -117,7 +117,7 @@ def _stribeck(t, q, v, p):
     return p["limit"] / (1.0 + p["delta"] * jnp.abs(v - p["belt"]))
 
 
-@model
+@model(t1=20.0, h=0.01, method="MoreauMidpoint()")
 def block_on_belt(
     belt: float = 0.2,
     limit: float = 1.0,
@@ -150,7 +150,7 @@ def _tip_place(q, p):
     return (q[0] + p["half_length"] * jnp.cos(q[2]))[None]
 
 
-@model
+@model(t1=1.5, h=0.0005, method="MoreauMidpoint()")
 def painleve_rod(
     friction: float = 5.0 / 3.0,
     angle: float = np.deg2rad(31.0),

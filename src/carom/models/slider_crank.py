@@ -45,7 +45,7 @@ def _slips(q, p):
     return _corners(q, p)[0]
 
 
-@model
+@model(t1=0.1, method="MoreauMidpoint()", h=1e-05, save_every=5)
 def slider_crank_clearance(
     clearance: float = 0.001,
     friction: float = 0.01,

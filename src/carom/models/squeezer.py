@@ -88,7 +88,7 @@ class Torque(eqx.Module):
         return jnp.zeros_like(v).at[0].set(self.moment(t))
 
 
-@model
+@model(t1=0.03, h=5e-05, method="Spark(3)")
 def andrews_squeezer(torque: float | Callable[..., Array] = 0.033) -> tuple[System, State]:
     """Andrews' squeezing mechanism with a torque on beta: a number (part "drive" of the potential) or a function of t.
 

@@ -35,7 +35,7 @@ def _slips(q, v, p):
     return jnp.stack([v[0] + p["l_M"] * v[1] + (p["l_G"] - p["l_S"]) * v[2], sleeve, sleeve])
 
 
-@model
+@model(t1=0.5, method="MoreauMidpoint()", h=2e-05, save_every=10)
 def woodpecker(start: str = "A", friction: float = 0.3, beak_restitution: float = 0.5) -> tuple[System, State]:
     """A woodpecker sliding down a pole; contacts are the beak, the lower and the upper end of the sleeve.
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
+from carom.systems.arguments import did_you_mean
+
 papers = {
     "marazzato2019": "Explicit pseudo-energy conservation: one particle, chains, strings and waves, several rates",
     "acary2012": "Event capturing of any order, and how to measure errors when velocities jump",
@@ -21,6 +23,6 @@ papers = {
 def paper(key: str) -> ModuleType:
     """The module of one paper."""
     if key not in papers:
-        msg = f"unknown paper '{key}'; there are {', '.join(papers)}"
+        msg = f"unknown paper '{key}'; there are {', '.join(papers)}{did_you_mean(key, papers)}"
         raise ValueError(msg)
     return import_module(f"carom.papers.{key}")

@@ -3,6 +3,7 @@
 Nothing here touches pyplot: figures are saved with `figure.savefig(path)` and shown by notebooks as they are.
 """
 
+from carom.plots.contacts import contact_forces as contact_forces
 from carom.plots.convergence import convergence as convergence
 from carom.plots.energy import account as account
 from carom.plots.energy import energies as energies

@@ -2,39 +2,63 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from carom.plots.contacts import contact_forces
 from carom.plots.energy import energies
 from carom.plots.style import canvas, styled
 from carom.plots.trajectories import trajectories
-from carom.solution import Solution
+from carom.storage import with_system
+from carom.systems.system import System
 
 _MOST_LINES = 12
 
 
 @styled
-def overview(solution: Solution, title: str = "") -> Figure:
-    """Coordinates, velocities and energies over time; of many coordinates, a dozen evenly spaced ones.
+def overview(run: Any, title: str = "", *, system: System | None = None) -> Figure:
+    """Coordinates, velocities, energies and contact forces over time; of many coordinates, a dozen evenly spaced ones.
+
+    Args:
+        run: a `Solution`, or what `carom.load` returned.
+        title: heading.
+        system: the system of a loaded run that is made of the user's own functions.
 
     Example:
         >>> carom.plots.overview(sol).savefig("run.png")
     """
-    figure, grid = canvas(3, 1, width=8.0, height=8.0)
+    solution = with_system(run, system)
+    touching = "impulse" in solution.columns and solution.impulse.shape[1] > 0
+    figure, grid = canvas(3 + touching, 1, width=8.6, height=8.0 + 2.4 * touching)
     n = solution.q.shape[1]
     shown = np.unique(np.linspace(0, n - 1, min(n, _MOST_LINES)).round().astype(int)).tolist()
-    names = solution.system.labels or tuple(f"{i + 1}" for i in range(n))
-    top, middle, bottom = grid[:, 0]
-    if len(shown) > 1:
+    names = with_units(solution.system, n)
+    top, middle, bottom = grid[:3, 0]
+    if len(shown) > 4:
         for axes in (top, middle):
             axes.set_prop_cycle(color=matplotlib.colormaps["viridis"](np.linspace(0.0, 0.9, len(shown))))
     trajectories(solution, shown, of="q", labels=[names[i] for i in shown], axes=top, linewidth=1.0)
     trajectories(solution, [i for i in shown if i < solution.v.shape[1]], of="v", axes=middle, linewidth=1.0)
     energies(solution, axes=bottom)
+    if touching:
+        contact_forces(solution, axes=grid[3, 0])
     if len(set(solution.system.units)) == 1:
         top.set_ylabel(f"q [{solution.system.units[0]}]")
         middle.set_ylabel(f"v [{solution.system.units[0]}/s]")
-    top.legend(ncols=6, fontsize=7, loc="upper right")
+    for axes in grid[:, 0]:
+        if axes.get_legend() is not None:
+            axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
+        if axes is not grid[-1, 0]:
+            axes.set_xlabel("")
     top.set_title(f"{title}, {type(solution.method).__name__}" if title else type(solution.method).__name__)
     return figure
+
+
+def with_units(system: System, n: int) -> list[str]:
+    """Names of the coordinates, with their units where these differ."""
+    names = list(system.labels or [f"{i + 1}" for i in range(n)])
+    units = system.units if len(set(system.units)) > 1 else ()
+    return [f"{name} [{unit}]" for name, unit in zip(names, units)] if len(units) == n else names

@@ -45,7 +45,7 @@ def trajectories(
     shown = range(values.shape[1]) if which is None else which
     for i, n in enumerate(shown):
         axes.plot(t, values[:, n], label=None if labels is None else labels[i], **line)
-    axes.set(xlabel="time $t$", ylabel="displacement $x$" if of == "q" else "velocity $\\dot{x}$")
+    axes.set(xlabel="time $t$", ylabel="coordinates $q$" if of == "q" else "velocities $v$")
     if labels is not None:
         axes.legend()
     return figure

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from carom.reports.drawings import draw
+from carom.plots.contacts import MODES, forces_and_impacts, law_names, laws_in, modes_in_words
+from carom.plots.overview import with_units
+from carom.reports.drawings import Draw, draw
 from carom.reports.shapes import Circles, Drawing, Spring, framed
 
 _STRETCHES = 700
@@ -20,12 +22,15 @@ _MOST_LINES = 12
 _MOST_EVENTS = 500
 
 
-def payload(run: Any, frames: int, title: str = "", attributes: dict[str, Any] | None = None) -> dict[str, Any]:
+def payload(
+    run: Any, frames: int, title: str = "", attributes: dict[str, Any] | None = None, drawing: Draw | None = None
+) -> dict[str, Any]:
     """Everything the page needs; `attributes` are those of the file the run was read from."""
     model, arguments = origin_of(run)
     t = run.columns["t"]
     times = np.linspace(t[0], t[-1], min(frames, max(2, 20 * len(t))))
-    picture = draw(model, at(t, run.columns["q"], times), arguments)
+    q = at(t, run.columns["q"], times)
+    picture = draw(model, q, arguments, names_of(run)[0]) if drawing is None else drawing(q, arguments)
     return {
         "title": title or (model or "carom run").replace("_", " "),
         "subtitle": subtitle(run),
@@ -102,15 +107,13 @@ def plots(run: Any) -> list[dict[str, Any] | None]:
     """Coordinates, velocities, energies, contact forces, modes, steps, residuals: whatever was recorded."""
     c = run.columns
     labels, units = names_of(run)
-    forces = c["impulse"] / np.where(c["h"] > 0, c["h"], np.inf)[:, None] if "impulse" in c else None
     found = [
         vectors("coordinates", c["t"], c["q"], labels, units),
         space_time("velocities over place and time", c["t"], c["v"]),
         vectors("velocities", c["t"], c["v"], labels, f"{units}/s" if units else ""),
         energies(run),
-        None if forces is None else vectors("contact forces", c["t"][1:], forces[1:], ()),
+        *(contacts(run) if "impulse" in c and c["impulse"].shape[1] else ()),
         vectors("multipliers", c["t"][1:], c["multiplier"][1:], ()) if "multiplier" in c else None,
-        modes(c["t"], c["mode"]) if "mode" in c else None,
         lines("step size", c["t"][1:], {"h": c["h"][1:]}, scale="log"),
         lines("order", c["t"][1:], {"order": c["order"][1:]}) if "order" in c else None,
     ]
@@ -119,13 +122,36 @@ def plots(run: Any) -> list[dict[str, Any] | None]:
     return found
 
 
+def contacts(run: Any) -> list[dict[str, Any]]:
+    """Forces of the contact laws between impacts, impulses of the impacts, and the mode diagram."""
+    forces, impacts = forces_and_impacts(run)
+    found = [lines("contact forces", np.zeros(0), dict(list(forces.items())[:_MOST_LINES]))]
+    if impacts:
+        stems = {
+            name: (np.repeat(t, 3), np.stack([0 * P, P, 0 * P], axis=1).ravel())
+            for name, (t, P) in list(impacts.items())[:_MOST_LINES]
+        }
+        found[0]["title"] = "contact forces between impacts"
+        found.append(lines("impulses of impacts", np.zeros(0), stems))
+    if "mode" in run.columns:
+        laws, rows = laws_in(run), run.columns["mode"].reshape(len(run.columns["t"]), -1)
+        told = modes_in_words(laws, rows)
+        of_next_step = np.concatenate([told[1:], told[-1:]])
+        names = None if laws is None else law_names(laws, rows.shape[1])
+        found.append(modes(run.columns["t"], of_next_step, names))
+    return found
+
+
 def names_of(run: Any) -> tuple[tuple[str, ...], str]:
-    """Labels of the coordinates, and their unit if all share one."""
+    """Labels of the coordinates (with units where these differ), and the unit if all share one."""
     if hasattr(run, "data"):
         labels = run.data["coordinate"].values.tolist() if "coordinate" in run.data.coords else ()
+        if "unit" in run.data.coords:
+            labels = [f"{name} [{unit}]" for name, unit in zip(labels, run.data["unit"].values)]
         return tuple(str(x) for x in labels), str(run.data["q"].attrs.get("units", ""))
     units = set(run.system.units)
-    return run.system.labels, units.pop() if len(units) == 1 else ""
+    labels = with_units(run.system, run.columns["q"].shape[1]) if run.system.labels or len(units) > 1 else ()
+    return tuple(labels), units.pop() if len(units) == 1 else ""
 
 
 def vectors(title: str, t: np.ndarray, rows: np.ndarray, labels: tuple[str, ...], unit: str = "") -> dict[str, Any]:
@@ -138,14 +164,20 @@ def vectors(title: str, t: np.ndarray, rows: np.ndarray, labels: tuple[str, ...]
 
 
 def lines(
-    title: str, t: np.ndarray, series: dict[str, np.ndarray], scale: str = "linear", unit: str = ""
+    title: str,
+    t: np.ndarray,
+    series: dict[str, Any],
+    scale: str = "linear",
+    unit: str = "",
+    hues: tuple[str, ...] = (),
 ) -> dict[str, Any]:
-    """A plot of named series over time."""
+    """A plot of named series over time; a series is its values, or a pair of its own times and its values."""
     plain = []
-    for name, values in series.items():
+    for name, given in series.items():
+        times, values = given if isinstance(given, tuple) else (t, given)
         kept = extremes(values)
-        plain.append({"name": name, "t": packed(t[kept]), "y": packed(np.nan_to_num(values[kept]))})
-    return {"kind": "lines", "title": title, "series": plain, "scale": scale, "unit": unit}
+        plain.append({"name": name, "t": packed(times[kept]), "y": packed(np.nan_to_num(values[kept]))})
+    return {"kind": "lines", "title": title, "series": plain, "scale": scale, "unit": unit, "hues": list(hues)}
 
 
 def extremes(values: np.ndarray) -> np.ndarray:
@@ -165,8 +197,8 @@ def energies(run: Any) -> dict[str, Any] | None:
     if not hasattr(run, "account"):
         return None
     account = run.account
-    parts = {"total": account.energy, "kinetic": account.kinetic, "potential": account.potential}
-    return lines("energies", run.columns["t"], parts)
+    parts = {"kinetic": account.kinetic, "potential": account.potential, "total": account.energy}
+    return lines("energies", run.columns["t"], parts, hues=("blue", "orange", "ink"))
 
 
 def space_time(title: str, t: np.ndarray, rows: np.ndarray) -> dict[str, Any] | None:
@@ -188,7 +220,7 @@ def space_time(title: str, t: np.ndarray, rows: np.ndarray) -> dict[str, Any] | 
     }
 
 
-def modes(t: np.ndarray, rows: np.ndarray) -> dict[str, Any]:
+def modes(t: np.ndarray, rows: np.ndarray, names: list[str] | None = None) -> dict[str, Any]:
     """The mode diagram of Studer2008 Fig. 13: per contact law, stretches of equal mode as [from, to, mode]."""
     rows = rows.reshape(len(rows), -1)
     strips = []
@@ -196,7 +228,10 @@ def modes(t: np.ndarray, rows: np.ndarray) -> dict[str, Any]:
         changes = np.flatnonzero(np.diff(values)) + 1
         starts, ends = np.append(0, changes), np.append(changes, len(t) - 1)
         strips.append([[float(t[a]), float(t[b]), int(values[a])] for a, b in zip(starts, ends)])
-    return {"kind": "modes", "title": "modes of the contact laws", "strips": strips}
+    known = MODES if names else {0: "closed or sticks", 1: "open or slips", -1: "slips −"}
+    words = {str(mode): word for mode, word in known.items()}
+    names = names or law_names(None, len(strips))
+    return {"kind": "modes", "title": "modes of the contact laws", "strips": strips, "names": names, "words": words}
 
 
 # ---- tables --------------------------------------------------------------------------------------------------------
@@ -239,10 +274,19 @@ def evidence(run: Any) -> list[list[str]]:
     if hasattr(run, "account"):
         energy = run.account.energy
         rows += [["energy", f"{energy[0]:.6g} at the start, {energy[-1]:.6g} at the end"]]
-        rows += [[f"worst {name}", f"{value:.3g}"] for name, value in run.account.worst.items()]
+        rows += [[in_words(name), f"{value:.3g}"] for name, value in run.account.worst.items()]
+    else:
+        rows += [
+            ["energies, events", "unknown: the system is made of user functions; carom.report(..., system=system)"]
+        ]
     if stats.get("seconds"):
         rows += [["seconds", f"{stats['seconds']:.3f} running, {stats['compile_seconds']:.2f} compiling"]]
     return rows
+
+
+def in_words(name: str) -> str:
+    """A key of `Account.worst` as the head of a line: all are extremes but the contact work, which is a total."""
+    return f"total {name}" if name == "contact work" else f"worst {name}"
 
 
 def provenance(attributes: dict[str, Any] | None, model: str | None, arguments: dict[str, Any]) -> list[list[str]]:

@@ -9,20 +9,34 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from carom.reports.data import payload
+from carom.reports.data import origin_of, payload
+from carom.reports.drawings import Draw
 from carom.solution import Solution
+from carom.storage import Loaded, with_system
+from carom.systems.system import System
 
 _FRAMES = 600
 
 
-def report(run: Any, path: Any, *, title: str = "", frames: int = _FRAMES) -> Path:
+def report(
+    run: Any,
+    path: Any,
+    *,
+    title: str = "",
+    frames: int = _FRAMES,
+    drawing: Draw | None = None,
+    system: System | None = None,
+) -> Path:
     """Write a report of a run: a `Solution`, or what `carom.load` returned.
 
     Args:
-        run: the run. Energies need the system: a loaded run of a ready-made model finds it by name.
+        run: the run. Energies and events need the system: a loaded run of a ready-made model finds it by name.
         path: the HTML file to write, replaced atomically.
-        title: heading; the model's name if left out.
+        title: heading; the name of the model or of the file if left out.
         frames: number of frames of the animation.
+        drawing: a function of all frames of the coordinates and the model's arguments that returns a
+            `carom.reports.shapes.Drawing`; left out, that of the model, or the coordinates as such.
+        system: the system of a loaded run that is made of the user's own functions.
 
     Example:
         >>> carom.report(sol, "run.html")
@@ -30,11 +44,15 @@ def report(run: Any, path: Any, *, title: str = "", frames: int = _FRAMES) -> Pa
     if not isinstance(frames, int) or frames < 2:
         msg = f"frames must be a whole number of at least 2, got {frames}"
         raise ValueError(msg)
+    if not isinstance(run, (Solution, Loaded)):
+        msg = f"report needs a Solution, or carom.load('run.nc') of a stored run; got {type(run).__name__}"
+        raise TypeError(msg)
     attributes = None if isinstance(run, Solution) else run.data.attrs
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(target.name + ".part")
-    partial.write_text(page(payload(_with_system(run), frames, title, attributes)), encoding="utf-8")
+    title = title or (origin_of(run)[0] or target.stem).replace("_", " ")
+    partial.write_text(page(payload(_known(run, system), frames, title, attributes, drawing)), encoding="utf-8")
     os.replace(partial, target)
     return target
 
@@ -52,13 +70,11 @@ def page(data: dict[str, Any]) -> str:
 _ASSETS = ("page.html", "page.css", "plots.js", "player.js")
 
 
-def _with_system(run: Any) -> Any:
-    """A loaded run with its system where that can be found by name, so that energies can be shown."""
-    if isinstance(run, Solution):
-        return run
-    from carom.storage import revive
-
+def _known(run: Any, system: System | None) -> Any:
+    """A loaded run with its system where that is given or found by name, so that energies can be shown."""
     try:
-        return revive(run)
+        return with_system(run, system)
     except ValueError:
+        if system is not None:
+            raise
         return run

@@ -42,7 +42,7 @@ class Constant(AbstractStepping):
     h: Array | np.float64
 
     def __init__(self, h: ArrayLike):
-        size = h if isinstance(h, float) else np.asarray(h, float)
+        size = h if isinstance(h, float) else _number(h)
         if np.ndim(size) != 0 or not 0 < size < np.inf:
             msg = f"h must be positive and finite, got h = {h}"
             raise ValueError(msg)
@@ -69,6 +69,14 @@ class Constant(AbstractStepping):
         # a finished lane of a batch goes on being tried: with h = 0 its equations would be singular
         h = jnp.where(carry.done | (on_grid & ~(last & short)), self.h, target - carry.state.t)
         return _take(system, method, carry, place, h, target, last)
+
+
+def _number(h: Any) -> np.ndarray:
+    size = np.asarray(h)
+    if size.dtype.kind not in "fiu":
+        msg = f"h must be a number, got {type(h).__name__}"
+        raise TypeError(msg)
+    return size.astype(float)
 
 
 class Prescribed(AbstractStepping):

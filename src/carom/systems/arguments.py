@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -39,11 +40,20 @@ def user_function(fn: Any, role: str, *signatures: tuple[str, ...]) -> UserFunct
     names = _parameter_names(fn)
     wants_params = "p" in names
     positional = [name for name in names if name != "p"]
+    misnamed = [name for name in positional if name in ("params", "param", "parameters")]
+    if misnamed:
+        msg = f"{role}: name the argument p, not {misnamed[0]}, to receive the system's params"
+        raise TypeError(msg)
     for signature in signatures:
-        if len(signature) == len(positional):
+        if len(signature) == len(positional) and _in_order(positional, signature):
             return UserFunction(fn, signature, wants_params)
     msg = f"{role} must be a function of {wanted} (and optionally p), got ({', '.join(names)})"
     raise TypeError(msg)
+
+
+def _in_order(names: list[str], signature: tuple[str, ...]) -> bool:
+    """Whether no argument bears the name of another one."""
+    return not any(name in ("t", "q", "v") and name != wanted for name, wanted in zip(names, signature))
 
 
 def _parameter_names(fn: Callable[..., Any]) -> list[str]:
@@ -65,7 +75,8 @@ def numbers(
     try:
         array = np.asarray(value, float)
     except (TypeError, ValueError):
-        msg = f"{name} must be a number, got {value!r}"
+        kind = f"a {type(value).__name__}" if callable(value) else repr(value)
+        msg = f"{name} must be a number{'' if size == 1 else f' or one number per {of}'}, got {kind}"
         raise TypeError(msg) from None
     if array.ndim > 1 or (size is not None and array.ndim == 1 and array.size not in (1, size)):
         msg = f"{name} must be a number or one number per {of} ({size}), got shape {array.shape}"
@@ -93,6 +104,20 @@ def per_entry(value: Any, name: str, size: int, of: str, **kind: bool) -> Array:
 def names_of(items: Sequence[str]) -> str:
     """A readable list of names."""
     return ", ".join(f"'{item}'" for item in items) if items else "none"
+
+
+def users_frame() -> int:
+    """The `stacklevel` with which a warning points at the line that called carom."""
+    frame, level = inspect.currentframe(), 0
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("carom", "carom_cli"):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the known one most like it, if any is."""
+    close = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean '{close[0]}'?" if close else ""
 
 
 def whole(value: Any, name: str, least: int) -> int:

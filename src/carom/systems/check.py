@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 import weakref
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import equinox as eqx
@@ -15,12 +16,13 @@ from jaxtyping import Array
 
 from carom.compiled import compiled, remembered
 from carom.state import State
-from carom.systems.arguments import names_of
+from carom.systems.arguments import names_of, users_frame
 from carom.systems.consistent import constraint_residuals
 from carom.systems.constrained import directions
 from carom.systems.interactions import Interactions
 from carom.systems.lagrangian import Lagrangian
-from carom.systems.system import System
+from carom.systems.probe import probe
+from carom.systems.system import System, role_of
 
 _CONSISTENT = 1e-8
 
@@ -34,21 +36,22 @@ def check(system: System, state: State) -> None:
     Example:
         >>> carom.check(*carom.models.newtons_cradle(5))
     """
-    _check(system, state, stacklevel=3)
+    _check(system, state)
 
 
 def check_once(system: System, state: State) -> None:
     """`check`, unless this pair has passed it before: runs from one start with many steps or methods are common."""
     passed = _passed(state)
     known = passed.get(id(system))
-    if (known is None or known() is not system) and _check(system, state, stacklevel=6):
+    if known is None or known() is not system:
+        _check(system, state)
         passed[id(system)] = weakref.ref(system)
 
 
-def _check(system: System, state: State, stacklevel: int) -> bool:
-    """Whether there was nothing to warn about."""
+def _check(system: System, state: State) -> None:
     _check_lengths(system, state)
-    return _judge(_measure_one(system, state).on_host(), float(state.t), stacklevel + 1)
+    probe(system, state)
+    _judge(_measure_one(system, state).on_host(), float(state.t))
 
 
 @remembered
@@ -62,9 +65,10 @@ def check_lanes(lanes: list[tuple[System, State]], system: System, axes: Any, st
     """Check the lanes of a batch in one vectorised call on the stacked `states` and `system` (stacked along `axes`)."""
     for one in lanes:
         _check_lengths(*one)
+    probe(*lanes[0])
     host = _measure_lanes(system, states, axes).on_host()
     for i, (_, state) in enumerate(lanes):
-        _judge({name: value[i] for name, value in host.items()}, float(state.t), stacklevel=4)
+        _judge({name: value[i] for name, value in host.items()}, float(state.t))
 
 
 class Findings(eqx.Module):
@@ -90,8 +94,8 @@ class Findings(eqx.Module):
         return parts
 
 
-def _judge(found: dict[str, np.ndarray], t: float, stacklevel: int) -> bool:
-    """Raise for what cannot run, warn about what can; whether there was nothing to warn about."""
+def _judge(found: dict[str, np.ndarray], t: float) -> None:
+    """Raise for what cannot run, warn about what can."""
     bad = [name for name, value in found.items() if name.startswith("finite ") and not value]
     if bad:
         names = names_of([name.removeprefix("finite ") for name in bad])
@@ -112,16 +116,36 @@ def _judge(found: dict[str, np.ndarray], t: float, stacklevel: int) -> bool:
     if "kinematics defect" in found and found["kinematics defect"] > 1e-9:
         msg = "kinematics must be affine in v"
         raise ValueError(msg)
+    if "slip defect" in found and found["slip defect"] > 1e-9:
+        msg = "slip_velocity must be affine in v: a directed velocity, not its size"
+        raise ValueError(msg)
     if "quadratic defect" in found and found["quadratic defect"] > 1e-8:
         msg = "the Lagrangian must be quadratic in v; for other ones use System.from_hamiltonian"
         raise ValueError(msg)
     if "constraint residual" in found:
         _check_constraints(found)
-    penetrates = "gap" in found and bool((found["gap"] < 0).any())
-    if penetrates:
+    if "gap" in found and (found["gap"] < 0).any():
         i = int(np.argmin(found["gap"]))
-        warnings.warn(f"contact {i} starts with penetration: gap = {found['gap'][i]:.3g}", stacklevel=stacklevel)
-    return not penetrates
+        warnings.warn(f"contact {i} starts with penetration: gap = {found['gap'][i]:.3g}", stacklevel=users_frame())
+
+
+def not_finite_ahead(system: System, state: State, h: float | None) -> str:
+    """Names the force that is NaN or infinite at the last state, or within a step ahead of it on a straight line."""
+    rate = system.rate(state.t, state.q, state.v)
+    for ahead in (0.0, 0.5 * (h or 0.0), h or 0.0):
+        t, q = state.t + ahead, state.q + ahead * rate
+        for role, force in _forces_by_name(system, t, q, state.v):
+            if not np.isfinite(np.asarray(force)).all():
+                return f"The {role} is NaN or infinite at t = {float(t):.6g}, q = {np.asarray(q)[:4]}."
+    return ""
+
+
+def _forces_by_name(system: System, t: Array, q: Array, v: Array) -> Iterator[tuple[str, Array]]:
+    lam = jnp.zeros(system.constraint(t, q).size)
+    for name in system.forces:
+        yield f"force '{name}'", system.named_force(name, t, q, v, lam)
+    for name in system.potential:
+        yield role_of("potential", name), system.part_force(name, t, q)
 
 
 def _check_lengths(system: System, state: State) -> None:
@@ -139,6 +163,9 @@ def _check_lengths(system: System, state: State) -> None:
         raise ValueError(msg)
     if system.labels and len(system.labels) != n:
         msg = f"labels has {len(system.labels)} entries, but the state has {n} coordinates"
+        raise ValueError(msg)
+    if len(system.units) not in (0, 1, n):
+        msg = f"units has {len(system.units)} entries, but the state has {n} coordinates: give one for all or one each"
         raise ValueError(msg)
 
 
@@ -179,8 +206,7 @@ def _measure(system: System, state: State) -> Findings:
         stiffness = jax.jvp(lambda x: system.conservative_force(t, x), (q,), (jnp.ones_like(q),))[1]
         found["finite derivative of the forces"] = jnp.all(jnp.isfinite(stiffness))
     if system.kinematics is not None:
-        rate = lambda u: system.rate(t, q, u)  # noqa: E731
-        found["kinematics defect"] = jnp.max(jnp.abs(rate(2 * v + 1) - 2 * rate(v + 0.5) + rate(jnp.zeros_like(v))))
+        found["kinematics defect"] = _bend(lambda u: system.rate(t, q, u), v)
     if isinstance(owner := getattr(getattr(system.mass, "fn", None), "__self__", None), Lagrangian):
         found["quadratic defect"] = owner.quadratic_defect(t, q, v + 1.0, system.params)
     if system.constraints is not None or system.nonholonomic is not None:
@@ -190,7 +216,18 @@ def _measure(system: System, state: State) -> Findings:
     if system.contacts is not None:
         found["finite gap"] = jnp.all(jnp.isfinite(system.contacts.gaps(system.params, t, q)))
         found["gap"] = system.contacts.gaps(system.params, t, q)
+    slips = [owner.slip_velocity for owner in (system.contacts, system.friction) if owner is not None]
+    if any(slip is not None for slip in slips):
+        bends = [_bend(lambda u, s=s: jnp.asarray(s(system.params, t=t, q=q, v=u)), v) for s in slips if s is not None]
+        found["slip defect"] = jnp.max(jnp.stack(bends))
     return Findings.of(found)
+
+
+def _bend(fn: Callable[[Array], Array], v: Array) -> Array:
+    """How far a function of velocities is from an affine one, on both sides of rest; relative where it is large."""
+    w = 1.0 + jnp.abs(v)
+    ahead, rest, back = fn(w), fn(jnp.zeros_like(v)), fn(-2 * w)
+    return jnp.max(jnp.abs(2 * ahead + back - 3 * rest) / (1 + jnp.abs(ahead) + jnp.abs(back)))
 
 
 _measure_one = compiled(_measure)

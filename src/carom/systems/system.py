@@ -19,6 +19,7 @@ from jaxtyping import Array
 from carom.state import Numbers, strong
 from carom.systems.arguments import UserFunction, names_of, user_function
 from carom.systems.constrained import accelerations
+from carom.systems.contact import Contacts, FrictionElements
 from carom.systems.interactions import Interactions
 from carom.systems.lagrangian import Lagrangian
 
@@ -105,7 +106,7 @@ class System(eqx.Module):
     ):
         self.mass = user_function(mass, "mass", ("q",), ("t", "q")) if callable(mass) else _mass(mass)
         named = potential if isinstance(potential, Mapping) else {} if potential is None else {CONSERVATIVE: potential}
-        self.potential = {name: _part(part, f"potential '{name}'") for name, part in named.items()}
+        self.potential = {name: _part(part, role_of("potential", name)) for name, part in named.items()}
         self.forces = {
             name: user_function(f, f"force '{name}'", ("t", "q", "v"), ("t", "q", "v", "lam"))
             for name, f in _mapping(forces, "forces").items()
@@ -117,10 +118,10 @@ class System(eqx.Module):
         self.shift = None
         self.constraints = constraints and user_function(constraints, "constraints", ("q",), ("t", "q"))
         self.nonholonomic = nonholonomic and user_function(nonholonomic, "nonholonomic", ("q", "v"), ("t", "q", "v"))
-        self.contacts = contacts
-        self.friction = friction
+        self.contacts = _one_record(contacts, Contacts, "contacts", "put all gaps into one function")
+        self.friction = _one_record(friction, FrictionElements, "friction", "a coefficient belongs to carom.Contacts")
         self.hamiltonian = hamiltonian and user_function(hamiltonian, "hamiltonian", ("q", "v"), ("t", "q", "v"))
-        self.params = None if params is None else strong(params)
+        self.params = None if params is None else _numeric(params)
         instants = np.unique(np.asarray(jumps, float))
         if not np.isfinite(instants).all():
             msg = f"jumps must be finite times, got {jumps}"
@@ -130,6 +131,9 @@ class System(eqx.Module):
             msg = f"structure must be 'auto', 'dense' or 'tridiagonal', got '{structure}'"
             raise ValueError(msg)
         self.structure = structure
+        if isinstance(labels, str):
+            msg = f"labels must be a list of names, one per coordinate, got the text '{labels}'"
+            raise TypeError(msg)
         self.labels = tuple(labels)
         self.units = (units,) if isinstance(units, str) else tuple(units)
         self.origin = None
@@ -346,6 +350,11 @@ class System(eqx.Module):
         return jnp.atleast_1d(self.constraints(self.params, t=t, q=q))
 
 
+def role_of(kind: str, name: str) -> str:
+    """How messages call a part: by its name, if the user gave one."""
+    return kind if name == CONSERVATIVE else f"{kind} '{name}'"
+
+
 def with_origin(system: System, name: str, arguments: str) -> System:
     """Note which ready-made model this is, so that a stored run can rebuild it."""
     marked = copy.copy(system)
@@ -360,6 +369,21 @@ def _mapping(value: Any, name: str) -> Mapping[str, Any]:
         msg = f"{name} must be a dictionary {{name: value}}, got {type(value).__name__}"
         raise TypeError(msg)
     return value
+
+
+def _one_record(value: Any, kind: type, name: str, hint: str) -> Any:
+    if value is not None and not isinstance(value, kind):
+        msg = f"{name} must be one carom.{kind.__name__}, got {type(value).__name__}; {hint}"
+        raise TypeError(msg)
+    return value
+
+
+def _numeric(params: Any) -> Any:
+    for path, leaf in jax.tree_util.tree_leaves_with_path(params):
+        if not eqx.is_array_like(leaf):
+            msg = f"params{jax.tree_util.keystr(path)} must be a number or an array, got {leaf!r}"
+            raise TypeError(msg)
+    return strong(params)
 
 
 def _mass(value: Any) -> Any:

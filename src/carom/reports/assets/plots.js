@@ -1,5 +1,6 @@
 "use strict";
 // Linked plots on canvases: one time range and one cursor shared by all.
+const MODE_HUES = { 0: "blue", 1: "line", 2: "green", 3: "orange", 4: "purple", "-1": "purple" };
 const HUES = ["blue", "orange", "green", "purple", "red", "cyan", "ink"];
 
 function bytesOf(text) {
@@ -28,10 +29,14 @@ function ticks(low, high, n) {
   const raw = (high - low) / n;
   if (!(raw > 0) || !isFinite(raw)) return [low];
   const power = Math.pow(10, Math.floor(Math.log10(raw)));
-  const step = power * [1, 2, 5, 10].find((s) => s * power >= raw);
-  const found = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) found.push(i * step);
-  return found;
+  const steps = [0.2, 0.5, 1, 2, 5, 10], at = steps.findIndex((s) => s * power >= raw);
+  const between = (step) => {
+    const found = [];
+    for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) found.push(i * step);
+    return found;
+  };
+  const round = between(steps[at] * power);
+  return round.length < 3 ? between(steps[at - 1] * power) : round;
 }
 const number = (x) => (x === 0 ? "0" : Math.abs(x) >= 1e5 || Math.abs(x) < 1e-3 ? x.toExponential(1) : String(+x.toPrecision(4)));
 
@@ -90,7 +95,7 @@ class Plot {
   draw() {
     const [g, w, h] = fitted(this.canvas);
     g.font = "11px system-ui, sans-serif";
-    this.left = 54;
+    this.left = this.kind === "modes" ? 70 : 54;
     const area = { left: this.left, right: w - 8, top: 6, bottom: h - 20 };
     const [a, b] = this.link.range;
     const x = (t) => area.left + ((t - a) / (b - a || 1)) * (area.right - area.left);
@@ -135,19 +140,18 @@ class Plot {
     });
   }
 
-  hue(i) { return this.series.length > HUES.length ? `hsl(${215 + (300 * i) / this.series.length} 65% ${this.link.dark() ? 65 : 42}%)` : colour(HUES[i]); }
+  hue(i) { if (this.hues && this.hues.length) return colour(this.hues[i]); return this.series.length > HUES.length ? `hsl(${215 + (300 * i) / this.series.length} 65% ${this.link.dark() ? 65 : 42}%)` : colour(HUES[i]); }
 
   drawModes(g, area, x) {
     const row = (area.bottom - area.top) / this.strips.length;
-    const hues = { 0: "blue", 1: "line", "-1": "orange" };
     g.textAlign = "right";
     this.strips.forEach((strip, i) => {
       g.fillStyle = colour("faint");
-      g.fillText(String(i + 1), area.left - 6, area.top + (i + 0.5) * row + 4);
+      g.fillText(this.names[i], area.left - 6, area.top + (i + 0.5) * row + 4);
     });
     g.beginPath(); g.rect(area.left, area.top, area.right - area.left, area.bottom - area.top); g.clip();
     this.strips.forEach((strip, i) => strip.forEach(([from, to, mode]) => {
-      g.fillStyle = colour(hues[mode] || "purple");
+      g.fillStyle = colour(MODE_HUES[mode] || "red");
       g.fillRect(x(from), area.top + i * row + 0.14 * row, Math.max(x(to) - x(from), 0.5), 0.72 * row);
     }));
   }
@@ -189,9 +193,8 @@ class Plot {
     };
     if (this.kind === "lines" && this.series.length > 1) this.series.forEach((s, i) => entry(this.hue(i), s.name, true));
     if (this.kind === "modes") {
-      const names = { 0: "constraint (closed or stick)", 1: "impressed (open or slip +)", "-1": "slip −" };
-      const there = new Set(this.strips.flat().map((s) => s[2]));
-      for (const [mode, hue] of [[0, "blue"], [1, "line"], [-1, "orange"]]) if (there.has(mode)) entry(colour(hue), names[mode], false);
+      const there = new Set(this.strips.flat().map((s) => String(s[2])));
+      for (const mode of Object.keys(MODE_HUES)) if (there.has(mode)) entry(colour(MODE_HUES[mode]), this.words[mode], false);
     }
     if (this.kind === "image") { entry(colour("blue"), `up to ${number(this.limit)}`, false); entry(colour("orange"), `down to ${number(-this.limit)}`, false); }
   }

@@ -30,14 +30,27 @@ def drawing(*models: str) -> Callable[[Draw], Draw]:
     return enter
 
 
-def draw(model: str | None, q: np.ndarray, arguments: dict[str, Any]) -> Drawing:
-    """The drawing of a model, or bars of the coordinates where there is none.
+def draw(model: str | None, q: np.ndarray, arguments: dict[str, Any], labels: tuple[str, ...] = ()) -> Drawing:
+    """The drawing of a model; where there is none, a point in the plane of x and y (or z), or bars of the coordinates.
 
     Example:
         >>> draw("falling_mass", np.ones((50, 1)), {}).shapes
     """
     fn = register.get(model or "")
-    return bars(q, arguments) if fn is None else fn(np.asarray(q, float), arguments)
+    if fn is not None:
+        return fn(np.asarray(q, float), arguments)
+    short = [label.split(" [")[0] for label in labels]
+    upward = next((name for name in ("y", "z") if name in short), None)
+    if "x" in short and upward is not None:
+        return path_in_plane(q[:, short.index("x")], q[:, short.index(upward)])
+    return bars(q, arguments)
+
+
+def path_in_plane(x: np.ndarray, y: np.ndarray) -> Drawing:
+    """A point and the path it takes."""
+    size = 0.02 * max(np.ptp(x), np.ptp(y), 1e-300)
+    path = stack(x, y)
+    return Drawing([Line(path, "grey", 1.0), Circles(path[:, None], size, "blue")], "the point (x, y) and its path")
 
 
 def bars(q: np.ndarray, arguments: dict[str, Any]) -> Drawing:

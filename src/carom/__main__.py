@@ -1,0 +1,5 @@
+"""`python -m carom`: the command line."""
+
+from carom_cli import main
+
+main()

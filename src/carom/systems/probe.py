@@ -1,0 +1,207 @@
+"""Every function of a user called once on the host, before anything is compiled, with errors in the user's words.
+
+JAX clamps an index out of range, broadcasts a force of the wrong shape and explains a Python `if` in its own words.
+Here each function is traced twice, which compiles nothing: with traced coordinates, for its shape, and with NumPy ones,
+which refuse a wrong index.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from carom.compiled import split
+from carom.state import State
+from carom.systems.arguments import UserFunction, names_of
+from carom.systems.lagrangian import Lagrangian
+from carom.systems.system import System, role_of
+
+_NOT_TRACEABLE = (
+    jax.errors.TracerBoolConversionError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.TracerIntegerConversionError,
+    jax.errors.ConcretizationTypeError,
+)
+_ROUNDING = 1e-9
+_passed: set[Any] = set()  # kinds of systems and sizes of states: numbers do not change shapes
+
+
+def probe(system: System, state: State) -> None:
+    """Raise, naming role and function, where a function of the system cannot be traced or returns the wrong shape."""
+    numbers, kind = split(system)
+    seen = (kind, tuple(np.shape(x) for x in numbers), state.q.shape, state.v.shape)
+    if seen not in _passed:
+        for role, fn, expect in _functions(system, state):
+            expect(role, result(fn, role, system.params, state, system))
+        _passed.add(seen)
+
+
+def probe_stop(stop: UserFunction, system: System, state: State) -> None:
+    """Refuse a stop condition that is no number, or negative at the start."""
+    shape = result(stop, "stop", system.params, state, system)
+    _one_number("stop", shape)
+    if shape.dtype == bool:
+        msg = "stop must return a number that turns negative where the run shall end, got True or False"
+        raise TypeError(msg)
+    arguments = _arguments(state, system)
+    value = float(np.squeeze(stop(system.params, **arguments)))
+    size = 1.0 + max(np.max(np.abs(arguments[name]), initial=0.0) for name in ("q", "v"))
+    if not value >= -_ROUNDING * size:  # a run may start where another one was stopped
+        msg = f"stop is {value:g} at the start (t = {float(state.t):g}); the run ends where it turns negative"
+        raise ValueError(msg)
+
+
+def result(fn: UserFunction, role: str, params: Any, state: State, system: System) -> jax.ShapeDtypeStruct:
+    """Shape and type of what a function returns; its failure is told in the user's words."""
+    arguments = _arguments(state, system)
+    name = _called(fn.fn, role)
+
+    def with_numpy() -> Any:
+        return jnp.asarray(fn(jax.tree.map(np.asarray, params), **arguments))
+
+    with np.errstate(all="ignore"):
+        try:
+            jax.eval_shape(with_numpy)
+        except IndexError as error:
+            msg = f"{name}: {_index(error, arguments)}"
+            raise IndexError(msg) from None
+        except Exception:  # noqa: BLE001, S110
+            pass  # NumPy arrays lack some of what traced ones have
+    try:
+        return jax.eval_shape(lambda given: jnp.asarray(_something(fn(params, **given))), arguments)
+    except _NOT_TRACEABLE:
+        msg = f"{name}: use jax.numpy in place of numpy and math, and jnp.where in place of if"
+        raise TypeError(msg) from None
+    except Exception as error:
+        if fn.wants_params and params is None:
+            msg = f"{name} takes p, but the system has no params="
+            raise TypeError(msg) from error
+        if isinstance(error, KeyError) and fn.wants_params and isinstance(params, dict):
+            msg = f"{name}: params has no {error}; it has {names_of(list(params))}"
+            raise ValueError(msg) from None
+        msg = f"{name}: {(str(error) or repr(error)).splitlines()[0]}"
+        raise _same_kind(error)(msg) from error
+
+
+def _arguments(state: State, system: System) -> dict[str, Any]:
+    q = np.asarray(state.q)
+    lam = np.zeros(0)
+    if system.constraints is not None and any("lam" in f.takes for f in system.forces.values()):
+        lam = np.zeros(jax.eval_shape(system.constraint, state.t, state.q).shape)
+    return {"t": np.asarray(state.t)[()], "q": q, "v": np.asarray(state.v), "lam": lam}
+
+
+def _something(value: Any) -> Any:
+    if value is None:
+        msg = "returned nothing (is there a return?)"
+        raise TypeError(msg)
+    return value
+
+
+def _same_kind(error: Exception) -> type[Exception]:
+    return type(error) if type(error) in (TypeError, ValueError, IndexError, AttributeError, NameError) else ValueError
+
+
+def _called(fn: Any, role: str) -> str:
+    """The role, and the function's name if it has one of its own."""
+    name = getattr(fn, "__name__", "<lambda>")
+    return role if name == "<lambda>" or role.startswith("the ") or f"'{name}'" in role else f"{role} ({name})"
+
+
+def _index(error: IndexError, arguments: dict[str, Any]) -> str:
+    found = re.match(r"index (-?\d+) is out of bounds for axis \d+ with size (\d+)", str(error))
+    if found is None:
+        return str(error)
+    sizes = (("coordinates", arguments["q"].size), ("velocities", arguments["v"].size))
+    what = next((name for name, size in sizes if size == int(found[2])), "entries")
+    return f"index {found[1]} is out of range for {found[2]} {what}"
+
+
+# ---- what each function must return --------------------------------------------------------------------------------
+
+Expect = Callable[[str, jax.ShapeDtypeStruct], None]
+
+
+def _functions(system: System, state: State) -> Iterator[tuple[str, UserFunction, Expect]]:
+    n, m = state.q.size, state.v.size
+    lagrangian = getattr(getattr(system.mass, "fn", None), "__self__", None)
+    if isinstance(lagrangian, Lagrangian):
+        yield "the Lagrangian", lagrangian.fn, _one_number
+    elif isinstance(system.mass, UserFunction):
+        yield "mass", system.mass, _shape((), (m,), (m, m))
+    for name, part in system.potential.items():
+        if isinstance(part, UserFunction):
+            yield role_of("potential", name), part, _one_number
+    for name, part in system.rate_damping.items():
+        if isinstance(part, UserFunction):
+            yield f"rate_damping '{name}'", part, _one_number
+    if system.hamiltonian is not None:
+        yield "the Hamiltonian", system.hamiltonian, _one_number
+    if system.kinematics is not None:
+        yield "kinematics", system.kinematics, _shape((n,))
+    if system.constraints is not None:
+        yield "constraints", system.constraints, _entries("constraints")
+    if system.nonholonomic is not None:
+        yield "nonholonomic", system.nonholonomic, _entries("constraints")
+    for name, force in system.forces.items():
+        yield f"force '{name}'", force, _shape((m,))
+    if system.contacts is not None:
+        yield from _contact_functions(system, state)
+    if system.friction is not None:
+        yield "slip_velocity", system.friction.slip_velocity, _per_law(None)
+
+
+def _contact_functions(system: System, state: State) -> Iterator[tuple[str, UserFunction, Expect]]:
+    contacts = system.contacts
+    yield "gap", contacts.gap, _entries("contacts")
+    count = int(np.prod(result(contacts.gap, "gap", system.params, state, system).shape))
+    for name in ("slip", "slip_velocity"):
+        if getattr(contacts, name) is not None:
+            yield name, getattr(contacts, name), _per_law(count)
+
+
+def _one_number(role: str, got: jax.ShapeDtypeStruct) -> None:
+    if int(np.prod(got.shape)) != 1:
+        msg = f"{role} must return one number, got shape {got.shape}"
+        raise ValueError(msg)
+
+
+def _shape(*wanted: tuple[int, ...]) -> Expect:
+    def expect(role: str, got: jax.ShapeDtypeStruct) -> None:
+        scalar = () in wanted or (1,) in wanted
+        if got.shape not in wanted and not (got.shape == () and scalar):
+            several = " or ".join(str(shape) for shape in wanted if shape)
+            msg = f"{role} returned shape {got.shape}, expected {several}"
+            raise ValueError(msg)
+
+    return expect
+
+
+def _entries(what: str) -> Expect:
+    def expect(role: str, got: jax.ShapeDtypeStruct) -> None:
+        if got.shape == (0,):
+            msg = f"{role} returned 0 {what}: a slice past the end is empty"
+            raise ValueError(msg)
+        if len(got.shape) > 1:
+            msg = f"{role} must return one number per {what.removesuffix('s')}, got shape {got.shape}"
+            raise ValueError(msg)
+
+    return expect
+
+
+def _per_law(count: int | None) -> Expect:
+    def expect(role: str, got: jax.ShapeDtypeStruct) -> None:
+        rows = got.shape[0] if got.shape else 1
+        if len(got.shape) > 2 or rows == 0:
+            msg = f"{role} must return one number or one pair per law, got shape {got.shape}"
+            raise ValueError(msg)
+        if count is not None and rows != count:
+            msg = f"gap gives {count} contacts, but the slip directions are those of {rows} ({role})"
+            raise ValueError(msg)
+
+    return expect
