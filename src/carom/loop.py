@@ -113,11 +113,11 @@ def end_where_negative(problem: Problem, old: Carry, new: Carry, row: Row) -> tu
 @compiled
 def advance(
     problem: Problem, carry: Carry, limits: tuple[Any, Any], rows: int, lanes: int | None, axes: Any
-) -> tuple[Carry, Any, Any, Any, Layout]:
+) -> tuple[Carry, Any, Any, Layout]:
     """Run attempts until `limits = (rows, attempts)`, the end, or a failure.
 
-    Returns the carry, a buffer of packed rows (one per lane), how many rows of it are filled, the number of attempts
-    and the layout of a row.
+    Returns the carry, a buffer of packed rows (one per lane), the numbers of rows filled and of attempts made, and the
+    layout of a row.
     """
     global traces  # noqa: PLW0603
     traces += 1
@@ -137,40 +137,43 @@ def advance(
         return jnp.any(~c.done & (c.status == Status.OK))
 
     def running(loop):
-        carry, _, n, attempts = loop
-        return alive(carry) & (n < most_rows) & (attempts < limits[1])
+        carry, _, counts = loop  # rows written, attempts made
+        return alive(carry) & (counts[0] < most_rows) & (counts[1] < limits[1])
+
+    def counted(counts: Array, emitted: Array) -> Array:
+        return counts + jnp.stack([emitted.astype(counts.dtype), jnp.ones((), counts.dtype)])
 
     def narrow(loop):
-        # always true; a branch without the buffer holds small arrays only, and XLA runs those without its thread pool
-        def one(carry: Carry) -> tuple[Carry, Array, Array]:
+        # The branch is always taken. It does not touch the buffer and holds small arrays only, and of kernels outside
+        # it there are few: XLA then runs all of them one after the other, without its thread pool.
+        def one(carry: Carry, counts: Array) -> tuple[Carry, Array, Array]:
             new, row = tried(problem, carry)
-            return new, pack(row), row.keep | (row.k < carry.k)
+            return new, pack(row), counted(counts, row.keep | (row.k < carry.k))
 
-        def none(carry: Carry) -> tuple[Carry, Array, Array]:
-            return carry, jnp.zeros(layout.width), jnp.asarray(False)
+        def none(carry: Carry, counts: Array) -> tuple[Carry, Array, Array]:
+            return carry, jnp.zeros(layout.width), counts
 
-        carry, buffer, n, attempts = loop
-        carry, packed, emitted = jax.lax.cond(attempts < limits[1], one, none, carry)
-        return carry, put(buffer, packed, n), n + emitted, attempts + 1
+        carry, buffer, counts = loop
+        carry, packed, new_counts = jax.lax.cond(counts[1] < limits[1], one, none, carry, counts)
+        return carry, put(buffer, packed, counts[0]), new_counts
 
     def wide(loop):
         # a row that is not kept is not written
-        carry, buffer, n, attempts = loop
+        carry, buffer, counts = loop
         new, row = tried(problem, carry)
         emitted = row.keep | (row.k < carry.k)
-        buffer = jax.lax.cond(emitted, lambda b, r: put(b, pack(r), n), lambda b, _: b, buffer, row)
-        return new, buffer, n + emitted, attempts + 1
+        buffer = jax.lax.cond(emitted, lambda b, r: put(b, pack(r), counts[0]), lambda b, _: b, buffer, row)
+        return new, buffer, counted(counts, emitted)
 
     def batch(loop):
-        carry, buffer, n, attempts = loop
+        carry, buffer, counts = loop
         new, row = tried(problem, carry)
         emitted = jnp.any(row.keep | (row.k < carry.k))
-        return new, put(buffer, jax.vmap(pack)(row), n), n + emitted, attempts + 1
+        return new, put(buffer, jax.vmap(pack)(row), counts[0]), counted(counts, emitted)
 
     body = batch if lanes is not None else narrow if layout.width <= _NARROW else wide
-    zero = jnp.zeros((), jnp.int64)
-    carry, buffer, n, attempts = jax.lax.while_loop(running, body, (carry, buffer, zero, zero))
-    return carry, buffer, n, attempts, layout
+    carry, buffer, counts = jax.lax.while_loop(running, body, (carry, buffer, jnp.zeros(2, jnp.int64)))
+    return carry, buffer, counts, layout
 
 
 def masked_attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:

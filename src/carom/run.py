@@ -55,10 +55,10 @@ class Run:
         """Advance by one chunk and append its rows."""
         before, started = loop.traces, time.perf_counter()
         limits = (np.int64(self.rows), np.int64(self.attempts))
-        carry, buffer, n, attempts, layout = advance(self.problem, self.carry, limits, self.rows, self.lanes, self.axes)
+        carry, buffer, counts, layout = advance(self.problem, self.carry, limits, self.rows, self.lanes, self.axes)
         launched = time.perf_counter()
         spin = _SPIN_SECONDS if not self.seconds else 0.0
-        while not n.is_ready():
+        while not counts.is_ready():
             waited = time.perf_counter() - launched
             time.sleep(0.0 if waited < spin else min(max(0.01 * waited, 2e-5), 0.01))
         elapsed = time.perf_counter() - launched
@@ -66,12 +66,12 @@ class Run:
         self.traces += compiled
         self.compile_seconds += launched - started if compiled else 0.0
         self.seconds += elapsed if compiled else time.perf_counter() - started
-        count = int(n)
+        count, attempts = np.asarray(counts).tolist()
         filled = np.asarray(buffer)[:count]
         filled = filled if 2 * count > len(buffer) else filled.copy()  # a view keeps the whole buffer
         append(self.stores, layout, filled if self.lanes is not None else filled[:, None])
         self.carry = carry
-        if int(attempts) == self.attempts:
+        if attempts == self.attempts:
             wanted = self.attempts * _CHUNK_SECONDS / max(elapsed, 1e-4)
             self.attempts = int(np.clip(wanted, 1, 16 * self.attempts))
 
