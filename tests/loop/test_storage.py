@@ -93,7 +93,7 @@ def test_ctrl_c_during_a_slow_step_returns_at_once_with_what_was_computed():
     threading.Timer(0.5, _thread.interrupt_main).start()
     started = time.perf_counter()
     with pytest.raises(carom.Interrupted, match="carom.resume goes on") as caught:
-        carom.simulate(system, state, SlowStep(jnp.asarray(200_000)), t1=1.0, h=0.1)
+        carom.simulate(system, state, SlowStep(jnp.asarray(100_000)), t1=0.2, h=0.1)
     assert time.perf_counter() - started < 2.0
     assert len(caught.value.solution) >= 1
 
