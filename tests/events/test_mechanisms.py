@@ -139,6 +139,7 @@ def test_two_simultaneous_impacts_are_one_critical_step():
     assert abs(run.v[-1, 0] - run.v[-1, 1]) < 1e-13
 
 
+@pytest.mark.slow
 def test_the_slider_crank_converges_and_two_tableaux_agree():
     model = carom.models.slider_crank_clearance(friction=0.0, angles=(0.0, 0.0, 0.017))
     n = np.array([50, 100, 200, 800])

@@ -25,7 +25,7 @@ def test_pendulums_converge_with_order_2s_minus_2_in_q_v_and_multiplier_on_the_m
         assert level.max() < 1e-13
 
 
-@pytest.mark.parametrize("s", [2, 3, 4])
+@pytest.mark.parametrize("s", [2, pytest.param(3, marks=pytest.mark.slow), 4])
 def test_every_family_has_order_2s_minus_2_with_mass_of_q_and_velocity_dependent_forces(s):
     system, state = bent_system()
     families, steps = ("A", "B", "C", "C*", "D"), STEPS[s]
@@ -88,7 +88,7 @@ def test_terms_of_a_lagrangian_linear_in_v_bend_the_path_like_a_magnetic_field()
     assert np.abs(np.linalg.norm(sol.q, axis=1) - 1.0).max() < 1e-6
 
 
-@pytest.mark.parametrize("s", [2, 3])
+@pytest.mark.parametrize("s", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_nonholonomic_knife_edge_converges_to_its_exact_path_with_order_2s_minus_2(s):
     system, state = carom.models.knife_edge(spin=1.5)
     h = np.array([1 / 4, 1 / 8, 1 / 16, 1 / 32])
@@ -138,7 +138,7 @@ def twisted(q, p):
     return 0.5 * jnp.sum((p - a) ** 2) * (1.0 + 0.2 * q[2] ** 2) + q[2]
 
 
-@pytest.mark.parametrize("s", [2, 3])
+@pytest.mark.parametrize("s", [pytest.param(2, marks=pytest.mark.slow), 3])
 def test_a_nonseparable_hamiltonian_on_a_sphere_converges_with_order_2s_minus_2(s):
     system = carom.System.from_hamiltonian(twisted, constraints=lambda q: 0.5 * (q @ q - 1.0))
     state = carom.consistent(system, carom.State([0.6, 0.0, -0.8], [0.3, 0.9, 0.2]))

@@ -57,6 +57,7 @@ def test_energy_of_the_pendulum_shows_no_drift_over_1e5_steps():
     assert np.abs(np.sum(sol.q * sol.v, 1)).max() < 1e-13
 
 
+@pytest.mark.slow
 def test_backward_steps_undo_damped_and_driven_steps():
     system, state = bent_system()
     method = carom.Spark(3)

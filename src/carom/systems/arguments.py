@@ -76,7 +76,7 @@ def numbers(
         array = np.asarray(value, float)
     except (TypeError, ValueError):
         kind = f"a {type(value).__name__}" if callable(value) else repr(value)
-        msg = f"{name} must be a number{'' if size == 1 else f' or one number per {of}'}, got {kind}"
+        msg = f"{name} must be a number{'' if size == 1 or of == 'entry' else f' or one number per {of}'}, got {kind}"
         raise TypeError(msg) from None
     if array.ndim > 1 or (size is not None and array.ndim == 1 and array.size not in (1, size)):
         msg = f"{name} must be a number or one number per {of} ({size}), got shape {array.shape}"
