@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-H, STEPS, TOL, LANES = 2e-5, 60_000, 1e-10, 1000
+H, BLOCK, TOL, LANES = 2e-5, 15_000, 1e-10, 1000
 
 
 def one_toy() -> dict:
-    """One trajectory on one core; the best of several repetitions."""
+    """One trajectory on one core, block after block of steps; the best block counts, as on the other side."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     import warnings
 
@@ -26,14 +26,14 @@ def one_toy() -> dict:
     warnings.simplefilter("ignore")
     toy, state = carom.models.woodpecker()
     method = carom.MoreauMidpoint(carom.SemismoothNewton(tol=TOL))
-    first = carom.simulate(toy, state, method, t1=STEPS * H, h=H)
+    first = block = carom.simulate(toy, state, method, t1=BLOCK * H, h=H)
     best = {"wall": float("inf"), "cpu": float("inf")}
     for _ in range(5):
         wall, cpu = time.perf_counter(), time.process_time()
-        carom.simulate(toy, state, method, t1=STEPS * H, h=H)
-        best["wall"] = min(best["wall"], 1e6 * (time.perf_counter() - wall) / STEPS)
-        best["cpu"] = min(best["cpu"], 1e6 * (time.process_time() - cpu) / STEPS)
-    return best | {"phi_S": first.q[STEPS // 4, 2], "compile": first.stats["compile_seconds"]}
+        block = carom.simulate(toy, block.state, method, t1=float(block.state.t) + BLOCK * H, h=H)
+        best["wall"] = min(best["wall"], 1e6 * (time.perf_counter() - wall) / BLOCK)
+        best["cpu"] = min(best["cpu"], 1e6 * (time.process_time() - cpu) / BLOCK)
+    return best | {"phi_S": first.q[-1, 2], "compile": first.stats["compile_seconds"]}
 
 
 def many_toys() -> dict:
@@ -55,7 +55,7 @@ def many_toys() -> dict:
 def siconos() -> dict | None:
     """The same toy in Siconos, if it can be imported."""
     python = os.environ.get("SICONOS_PYTHON", "/usr/bin/python3")
-    arguments = [python, str(HERE / "siconos" / "woodpecker.py"), str(STEPS // 4), str(H), str(TOL)]
+    arguments = [python, str(HERE / "siconos" / "woodpecker.py"), str(BLOCK), str(H), str(TOL)]
     environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     core = min(os.sched_getaffinity(0))
     run = subprocess.run(

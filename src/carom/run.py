@@ -91,8 +91,9 @@ class Run:
             with bar:
                 while not (self.finished or self.cancelled):
                     self.chunk()
-                    steps = int(np.sum(np.asarray(self.carry.counts.values)[..., 0]))
-                    bar.update(self.reached, steps, self.stores[0].latest())
+                    if type(bar) is not Progress:
+                        steps = int(np.sum(np.asarray(self.carry.counts.values)[..., 0]))
+                        bar.update(self.reached, steps, self.stores[0].latest())
                     if callback is not None:
                         callback(self)
         except KeyboardInterrupt:

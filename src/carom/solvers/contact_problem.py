@@ -13,11 +13,12 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from carom.solvers.small import times
 
-CONSTRAINT, IMPRESSED = 0, 1
+CONSTRAINT, IMPRESSED = np.int32(0), np.int32(1)
 _TINY = 1e-290
 
 
