@@ -13,6 +13,7 @@ from collections.abc import Callable
 import jax
 import jax.numpy as jnp
 import numpy as np
+from timing import in_turns
 
 import carom
 from carom.run import Run, prepare
@@ -64,17 +65,6 @@ def advance(run: Run, steps: int) -> None:
     run.attempts = steps
     run.chunk()
     jax.block_until_ready(run.carry.state.q)
-
-
-def in_turns(runs: dict[str, Callable[[], object]], repeats: int = 8) -> dict[str, float]:
-    """Shortest time of each, measured in turns so that all see the same machine."""
-    best = dict.fromkeys(runs, np.inf)
-    for _ in range(repeats):
-        for name, run in runs.items():
-            started = time.perf_counter()
-            run()
-            best[name] = min(best[name], time.perf_counter() - started)
-    return best
 
 
 def against_numba(n: int = 10**6, steps: int = 100, h: float = 1e-2) -> None:
