@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from carom.methods.base import SMOOTH, AbstractMethod
-from carom.methods.irk import GIVES_ERROR, error_orders
+from carom.methods.runge_kutta import TableauMethod
 from carom.state import Info, State, Step
 from carom.systems.system import System
 from carom.tableaux import Tableau, embedded
 
 
-class ExplicitRK(AbstractMethod):
+class ExplicitRK(TableauMethod):
     """Explicit Runge-Kutta method.
 
     Args:
@@ -25,32 +23,10 @@ class ExplicitRK(AbstractMethod):
         >>> method = carom.ExplicitRK(carom.explicit(4))
     """
 
-    tableau: Tableau = eqx.field(static=True)
-
-    handles = SMOOTH
-
     def __check_init__(self):
         if not isinstance(self.tableau, Tableau) or not self.tableau.is_explicit:
             msg = f"ExplicitRK: tableau must be an explicit carom.Tableau such as carom.explicit(4), got {self.tableau}"
             raise ValueError(msg)
-
-    @property
-    def order(self) -> int:
-        """Order of the tableau."""
-        return self.tableau.order
-
-    @property
-    def gives(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The local error, where the tableau has an embedded companion."""
-        return GIVES_ERROR if embedded(self.tableau) else frozenset()
-
-    @property
-    def error_orders(self) -> tuple[int, int]:
-        """Of the embedded companion and of the tableau."""
-        return error_orders(self.tableau)
-
-    def init(self, system: System, state: State) -> None:
-        """No memory."""
 
     def step(self, system: System, state: State, memory: None, h: Array) -> Step:
         """One step."""

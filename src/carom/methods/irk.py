@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from carom.methods.base import SMOOTH, AbstractMethod
+from carom.methods.runge_kutta import TableauMethod
 from carom.solvers.newton import Newton, Root
 from carom.solvers.small import times
 from carom.solvers.stages import Pair, StageEquations, solve_stages, spectrum
@@ -27,10 +27,8 @@ from carom.state import Info, State, Status, Step
 from carom.systems.system import System
 from carom.tableaux import Tableau, embedded
 
-GIVES_ERROR = frozenset({"local error"})
 
-
-class IRK(AbstractMethod):
+class IRK(TableauMethod):
     """Implicit Runge-Kutta method.
 
     Args:
@@ -41,10 +39,7 @@ class IRK(AbstractMethod):
         >>> method = carom.IRK(carom.gauss(2))
     """
 
-    tableau: Tableau = eqx.field(static=True)
     newton: Newton = Newton()
-
-    handles = SMOOTH
 
     def __check_init__(self):
         if not isinstance(self.tableau, Tableau):
@@ -53,24 +48,6 @@ class IRK(AbstractMethod):
         if self.tableau.is_explicit:
             msg = f"IRK: {self.tableau.name} is explicit; use carom.ExplicitRK"
             raise ValueError(msg)
-
-    @property
-    def order(self) -> int:
-        """Order of the tableau."""
-        return self.tableau.order
-
-    @property
-    def gives(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The local error, where the tableau has an embedded companion."""
-        return GIVES_ERROR if embedded(self.tableau) else frozenset()
-
-    @property
-    def error_orders(self) -> tuple[int, int]:
-        """Of the embedded companion and of the tableau."""
-        return error_orders(self.tableau)
-
-    def init(self, system: System, state: State) -> None:
-        """No memory."""
 
     def step(self, system: System, state: State, memory: None, h: Array) -> Step:
         """One step."""
@@ -112,13 +89,6 @@ class IRK(AbstractMethod):
         start, stages = w[: 1 + explicit].sum(), w[1 + explicit : -1]
         raw = jax.tree.map(lambda f0, F: equations.h * (start * f0 + stages @ F), rates, stage_rates)
         return equations.shared_solver(*equations.start)(equations.h * companion.filter, raw)
-
-
-def error_orders(tableau: Tableau) -> tuple[int, int]:
-    """The powers of h of the embedded estimate and of the error."""
-    companion = embedded(tableau)
-    assert companion is not None
-    return companion.power, tableau.order
 
 
 def first_order_field(system: System):
