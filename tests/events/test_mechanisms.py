@@ -202,3 +202,17 @@ def test_an_unusable_tableau_is_refused():
         carom.EventCapturing("radau")
     with pytest.raises(ValueError, match="unusable alone"):
         carom.EventCapturing(carom.lobatto_iiib(2))
+
+
+@pytest.mark.parametrize(
+    ("tableau", "steps"),
+    [
+        pytest.param(carom.radau_iia(3), [0.005, 1 / 400], id="Radau IIA"),
+        pytest.param(carom.lobatto_iiia(4), [0.01], id="Lobatto IIIA", marks=pytest.mark.slow),
+    ],
+)
+def test_impacts_that_fall_on_grid_points_are_found(tableau, steps):
+    ball, state = carom.models.bouncing_ball()
+    for sol, h in zip(carom.simulate_batch(ball, state, carom.EventCapturing(tableau), t1=4.0, h=steps), steps):
+        assert sol.status.name == "OK", h
+        assert np.abs(sol.q[:, 0] - carom.models.exact.bouncing_ball(sol.t)[0]).max() < 1e-10
