@@ -19,5 +19,5 @@ def in_turns(runs: dict[str, Callable[[], object]], repeats: int = 8) -> dict[st
     best = dict.fromkeys(runs, float("inf"))
     for _ in range(repeats):
         for name, run in runs.items():
-            best[name] = min(best[name], best_of(run, 1))
+            best[name] = min(best[name], best_of(run, 5))
     return best

@@ -11,14 +11,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from carom.loop import Problem, first_carry
+from carom.loop import Problem, Start
 from carom.methods.base import AbstractMethod
 from carom.progress import Progress, progress_bar
 from carom.run import (
     Run,
     ask,
     chosen_stepping,
-    raise_if_failed,
+    raise_failure,
     refuse_features,
     refuse_kinds,
     segment_ends,
@@ -80,18 +80,17 @@ def simulate_batch(
     problem = Problem(kinds["system"], kinds["method"], kinds["stepping"], stop_function(stop), stride(save_every))
     spread_over = Problem(axes["system"], axes["method"], axes["stepping"], None, None)
     times, _ = stack(ends, "jumps inside the run")
-    carry = first_carry(problem, starts, times, spread_over)
     runs = []
     for chosen in groups(len(lanes)):
         members = [lanes[i] for i in chosen]
         parts = [(lane["system"], lane["method"], lane["stepping"]) for lane in members]
         stores = [RowStore(lane["state"]) for lane in members]
-        here = pick(problem, spread_over, chosen), pick(carry, 0, chosen)
+        here = pick(problem, spread_over, chosen), Start(*pick((starts, times), 0, chosen))
         runs.append(Run(here[0], parts, here[1], stores, axes=spread_over))
     together(runs, progress_bar(progress, min(times[0] for times in ends), max(times[-1] for times in ends)))
     solutions = [run.solution(i) for run in runs for i in range(run.lanes or 0)][: len(lanes)]
     if all(s.status != Status.OK for s in solutions):
-        raise_if_failed(runs[0], solutions[0])
+        raise_failure(runs[0], solutions[0])
     return solutions
 
 

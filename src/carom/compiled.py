@@ -77,15 +77,32 @@ class Kinds:
         return self.group(*(kind.tree(numbers) for kind, numbers in zip(self.members, arrays)))
 
 
-def split(tree: Any) -> tuple[list[Any], Kind | Kinds]:
+Parts = tuple[list[Any], Kind | Kinds]
+
+
+def split(tree: Any) -> Parts:
     """The numbers of a tree (Python floats among them), and the rest."""
-    if hasattr(tree, "_fields"):
-        parts = [split(member) for member in tree]
-        return [numbers for numbers, _ in parts], Kinds(type(tree), tuple([kind for _, kind in parts]))
-    return _split_once(tree) if isinstance(tree, eqx.Module) else _split(tree)
+    return _way(type(tree))(tree)
 
 
-def _split(tree: Any) -> tuple[list[Any], Kind]:
+@functools.cache
+def _way(kind: type) -> Callable[[Any], Parts]:
+    """How trees of this type are split: members one by one, numbers and constants directly, records once."""
+    if hasattr(kind, "_fields"):
+        return _split_members
+    if issubclass(kind, (jax.Array, np.ndarray, np.generic)):
+        return lambda number: ([number], _ONE_NUMBER)
+    if kind in (type(None), bool, int, str):
+        return functools.cache(_split)
+    return _split_once if issubclass(kind, eqx.Module) else _split
+
+
+def _split_members(group: Any) -> Parts:
+    parts = [split(member) for member in group]
+    return [numbers for numbers, _ in parts], Kinds(type(group), tuple([kind for _, kind in parts]))
+
+
+def _split(tree: Any) -> Parts:
     leaves, treedef = jax.tree.flatten(tree)
     traced = tuple([isinstance(leaf, _TRACED) for leaf in leaves])
     numbers = [np.float64(x) if isinstance(x, float) else x for x, is_traced in zip(leaves, traced) if is_traced]
@@ -94,14 +111,12 @@ def _split(tree: Any) -> tuple[list[Any], Kind]:
 
 
 _split_once = remembered(_split)
+_ONE_NUMBER = Kind(jax.tree.structure(0.0), (), (True,))
 
 
 def compiled(fn: Callable[P, T]) -> Callable[P, T]:
     """`fn` compiled; its result is a tree of arrays, returned before the work is done."""
-
-    @functools.partial(jax.jit, static_argnums=0)
-    def run(kinds: tuple[Kind | Kinds, ...], arrays: list[list[Any]]) -> T:
-        return fn(*(kind.tree(numbers) for kind, numbers in zip(kinds, arrays)))  # pyright: ignore[reportCallIssue]
+    run = jax.jit(functools.partial(_rebuilt, fn), static_argnums=0)
 
     @functools.wraps(fn)
     def call(*trees: P.args, **_: P.kwargs) -> T:
@@ -109,3 +124,41 @@ def compiled(fn: Callable[P, T]) -> Callable[P, T]:
         return run(tuple([kind for _, kind in parts]), [numbers for numbers, _ in parts])
 
     return call
+
+
+def blank(fn: Callable[P, T]) -> Callable[P, T]:
+    """`fn` with zeros for its result, which is traced once for arguments of one kind and shape and never computed."""
+
+    @functools.lru_cache(maxsize=32)
+    def zeros(kinds: tuple[Kind | Kinds, ...], structure: Any, shapes: tuple[tuple[Any, Any], ...]) -> T:
+        arrays = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(shape, dtype) for shape, dtype in shapes])
+        result = jax.eval_shape(functools.partial(_rebuilt, fn, kinds), arrays)
+        return jax.device_put(jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), result))
+
+    @functools.wraps(fn)
+    def call(*trees: P.args, **_: P.kwargs) -> T:
+        parts = [split(tree) for tree in trees]
+        numbers, structure = jax.tree.flatten([numbers for numbers, _ in parts])
+        return zeros(tuple([kind for _, kind in parts]), structure, tuple([(x.shape, x.dtype) for x in numbers]))
+
+    return call
+
+
+def _rebuilt(fn: Callable[..., T], kinds: tuple[Kind | Kinds, ...], arrays: list[Any]) -> T:
+    """`fn` of the trees with these kinds and numbers."""
+    return fn(*(kind.tree(numbers) for kind, numbers in zip(kinds, arrays)))
+
+
+def traced_once(fn: Callable[..., T], *trees: Any) -> tuple[Callable[..., T], T]:
+    """`fn` for trees like these, traced now and never again, and the shapes of its result."""
+    numbers, rest = eqx.partition(trees, eqx.is_array)
+    other: list[Any] = []
+
+    @jax.jit
+    def inner(numbers: Any) -> Any:
+        result, fixed = eqx.partition(fn(*eqx.combine(numbers, rest)), eqx.is_array)
+        other[:] = [fixed]
+        return result
+
+    shapes = eqx.combine(jax.eval_shape(inner, numbers), other[0])
+    return lambda *trees: eqx.combine(inner(eqx.filter(trees, eqx.is_array)), other[0]), shapes

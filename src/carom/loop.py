@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.compiled import compiled
+from carom.compiled import blank, compiled, traced_once
 from carom.methods.base import AbstractMethod, hermite, jet, quintic
 from carom.state import Carry, Counts, Row, State, Status
 from carom.stepping.base import AbstractStepping
@@ -36,6 +36,13 @@ class Problem(NamedTuple):
     stepping: AbstractStepping
     stop: Any
     save_every: Any
+
+
+class Start(NamedTuple):
+    """Where a run begins (of a batch: where its lanes begin)."""
+
+    state: State
+    ends: Any
 
 
 class Layout(eqx.Module):
@@ -112,20 +119,28 @@ def end_where_negative(problem: Problem, old: Carry, new: Carry, row: Row) -> tu
 
 @compiled
 def advance(
-    problem: Problem, carry: Carry, limits: tuple[Any, Any], rows: int, lanes: int | None, axes: Any
-) -> tuple[Carry, Any, Any, Layout]:
-    """Run attempts until `limits = (rows, attempts)`, the end, or a failure.
+    problem: Problem,
+    carry: Carry,
+    start: Start | None,
+    limits: Any,
+    rows: int,
+    lanes: int | None,
+    axes: Any,
+) -> tuple[Carry, Any, Layout, Any]:
+    """Run attempts until `limits = (rows, attempts, fresh)`, the end, or a failure; from the start if `fresh`.
 
-    Returns the carry, a buffer of packed rows (one per lane), the numbers of rows filled and of attempts made, and the
-    layout of a row.
+    Returns the carry, a buffer of packed rows (one per lane), the layout of a row, and in one vector the numbers of
+    rows filled and of attempts made, whether any lane can go on, and whether any failed.
     """
     global traces  # noqa: PLW0603
     traces += 1
+    if start is not None:
+        given = carry
+        carry = jax.lax.cond(limits[2] > 0, lambda: begin(problem, start, axes), lambda: given)
     one_attempt = attempt
     if lanes is not None:
         one_attempt = eqx.filter_vmap(masked_attempt, in_axes=(axes, eqx.if_array(0)))
-    tried = eqx.filter_closure_convert(one_attempt, problem, carry)
-    row = tried.out_struct[1]  # pyright: ignore[reportFunctionMemberAccess]
+    tried, (_, row) = traced_once(one_attempt, problem, carry)
     lane = row if lanes is None else jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), row)
     layout = Layout.of(lane)
     room = max(1, min(rows, int(_BUFFER_BYTES / (8 * layout.width * (lanes or 1)))))
@@ -173,7 +188,8 @@ def advance(
 
     body = batch if lanes is not None else narrow if layout.width <= _NARROW else wide
     carry, buffer, counts = jax.lax.while_loop(running, body, (carry, buffer, jnp.zeros(2, jnp.int64)))
-    return carry, buffer, counts, layout
+    failed = jnp.any(carry.status != Status.OK)
+    return carry, buffer, layout, jnp.append(counts, jnp.stack([alive(carry), failed]).astype(counts.dtype))
 
 
 def masked_attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
@@ -184,22 +200,18 @@ def masked_attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
     return new, eqx.tree_at(lambda r: (r.k, r.keep), row, (jnp.where(alive, row.k, carry.k), row.keep & alive))
 
 
-def first_carry(problem: Problem, state: State, ends: Any, axes: Any = None) -> Carry:
-    """The start of a run; of a batch, if `axes` names the batched parts of the problem."""
-    begin = _begin if problem.method.concrete_init else _compiled_begin
-    return begin(problem, state, ends, axes)
-
-
-def _begin(problem: Problem, state: State, ends: Array, axes: Any) -> Carry:
+def begin(problem: Problem, start: Start, axes: Any = None) -> Carry:
+    """The carry of a run that has not begun; of a batch, if `axes` names the batched parts of the problem."""
     if axes is None:
-        return _start(problem, state, ends)
-    return eqx.filter_vmap(_start, in_axes=(axes, eqx.if_array(0), 0))(problem, state, ends)
+        return _begin(problem, *start)
+    return eqx.filter_vmap(_begin, in_axes=(axes, eqx.if_array(0), 0))(problem, *start)
 
 
-_compiled_begin = compiled(_begin)
+first_carry = compiled(begin)
+blank_carry = blank(begin)
 
 
-def _start(problem: Problem, state: State, ends: Array) -> Carry:
+def _begin(problem: Problem, state: State, ends: Array) -> Carry:
     system = problem.system
     state = state.moved(state.t, state.q, system.inner_velocity(state.t, state.q, state.v))
     memory = problem.method.init(system, state)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import numpy as np
 
 from carom import loop
 from carom.compiled import remembered
-from carom.loop import Problem, advance, first_carry
+from carom.loop import Problem, Start, advance, begin, blank_carry, first_carry
 from carom.methods.base import AbstractMethod
 from carom.progress import Progress, progress_bar
 from carom.solution import RowStore, Solution, append
@@ -30,35 +30,47 @@ _FIRST_NUMBERS = 2e6  # coordinates times attempts of the first chunk; later one
 
 
 class Run:
-    """The host's side of a run, of one trajectory or of a batch of lanes."""
+    """The host's side of a run, of one trajectory or of a batch of lanes.
+
+    `carry` is where a run goes on; without one it begins at `start`, in its first chunk.
+    """
 
     def __init__(
         self,
         problem: Problem,
         parts: list[tuple[System, AbstractMethod, AbstractStepping]],
-        carry: Carry,
+        start: Start,
         stores: list[RowStore],
         *,
+        carry: Carry | None = None,
         axes: Any = None,
         rows: int = _MOST_ROWS,
+        finished: bool = False,
     ):
-        self.problem, self.parts, self.carry, self.stores = problem, parts, carry, stores
+        self.problem, self.parts, self.start, self.stores = problem, parts, start, stores
+        concrete = problem.method.concrete_init
+        self.compiled_start = None if concrete else start
+        self._carry = begin(problem, start, axes) if concrete and carry is None else carry
         self.axes, self.rows = axes, rows
         self.lanes = None if axes is None else len(stores)
-        self.attempts = int(np.clip(_FIRST_NUMBERS / carry.state.q.size, 4, 512))
+        self.attempts = int(min(max(_FIRST_NUMBERS / start.state.q.size, 4), 512))
         self.seconds = self.compile_seconds = 0.0
         self.traces = 0
-        self.cancelled = False
+        self.finished = finished
+        self.failed = self.cancelled = False
         self._host_copy: tuple[Any, Any] = (None, None)
 
     def chunk(self) -> None:
         """Advance by one chunk and append its rows."""
         before, started = loop.traces, time.perf_counter()
-        limits = (np.int64(self.rows), np.int64(self.attempts))
-        carry, buffer, counts, layout = advance(self.problem, self.carry, limits, self.rows, self.lanes, self.axes)
+        fresh = self._carry is None
+        carry = blank_carry(self.problem, self.start, self.axes) if fresh else self.carry
+        limits = np.array([self.rows, self.attempts, fresh])
+        more = (self.compiled_start, limits, self.rows, self.lanes, self.axes)
+        carry, buffer, layout, summary = advance(self.problem, carry, *more)
         launched = time.perf_counter()
         spin = _SPIN_SECONDS if not self.seconds else 0.0
-        while not counts.is_ready():
+        while not summary.is_ready():
             waited = time.perf_counter() - launched
             time.sleep(0.0 if waited < spin else min(max(0.01 * waited, 2e-5), 0.01))
         elapsed = time.perf_counter() - launched
@@ -66,24 +78,27 @@ class Run:
         self.traces += compiled
         self.compile_seconds += launched - started if compiled else 0.0
         self.seconds += elapsed if compiled else time.perf_counter() - started
-        count, attempts = np.asarray(counts).tolist()
+        count, attempts, alive, self.failed = np.asarray(summary).tolist()
+        self.finished = not alive
         filled = np.asarray(buffer)[:count]
         filled = filled if 2 * count > len(buffer) else filled.copy()  # a view keeps the whole buffer
         append(self.stores, layout, filled if self.lanes is not None else filled[:, None])
-        self.carry = carry
+        self._carry = carry
         if attempts == self.attempts:
             wanted = self.attempts * _CHUNK_SECONDS / max(elapsed, 1e-4)
             self.attempts = int(np.clip(wanted, 1, 16 * self.attempts))
 
     @property
+    def carry(self) -> Carry:
+        """All that is needed to go on."""
+        if self._carry is None:
+            self._carry = first_carry(self.problem, self.start, self.axes)
+        return self._carry
+
+    @property
     def reached(self) -> float:
         """Time of the slowest lane."""
         return float(np.min(np.asarray(self.carry.state.t)))
-
-    @property
-    def finished(self) -> bool:
-        """Whether no lane can go on."""
-        return bool(np.all(np.asarray(self.carry.done) | (np.asarray(self.carry.status) != Status.OK)))
 
     def go(self, callback: Callable[[Run], Any] | None, bar: Progress) -> None:
         """Chunk after chunk to the end."""
@@ -169,27 +184,26 @@ def prepare(
     if ending is not None:
         check_stop_once(ending, system, state)
     problem = Problem(system, method, stepping, ending, stride(save_every))
-    carry = first_carry(problem, state, ends)
-    return Run(problem, [(system, method, stepping)], carry, [RowStore(state)], rows=rows)
+    parts, finished = [(system, method, stepping)], bool(ends[0] == ends[-1])
+    return Run(problem, parts, Start(state, ends), [RowStore(state)], rows=rows, finished=finished)
 
 
 def finish(run: Run, callback: Any, progress: Any, save_at: Numbers | None) -> Solution:
     """Run one trajectory to its end and hand out the solution, or raise with what was reached."""
-    t0, *_, t1 = np.asarray(run.carry.ends).tolist()
+    t0, *_, t1 = run.start.ends.tolist()
     if save_at is not None:
         run.stores[0].thin_to(np.asarray(save_at, float), t0, t1)
     run.go(callback, progress_bar(progress, t0, t1))
     solution = run.solution()
-    raise_if_failed(run, solution)
+    if run.failed:
+        raise_failure(run, solution)
     ask(solution.method, "review", solution)
     return solution if save_at is None else solution.interpolated(save_at)
 
 
-def raise_if_failed(run: Run, solution: Solution) -> None:
+def raise_failure(run: Run, solution: Solution) -> NoReturn:
     """Turn a bad status into an exception that names time, step, cause and remedy."""
-    status = Status(int(solution.carry.status))
-    if status is Status.OK:
-        return
+    status = solution.status
     cause, remedy = status.message
     t, k = float(solution.carry.state.t), int(solution.carry.k)
     msg = f"{cause} in the step from t = {t:.9g} (step {k + 1}) with {type(run.problem.method).__name__}. {remedy}."
@@ -206,11 +220,15 @@ def segment_ends(system: System, state: State, t1: float) -> np.ndarray:
     if isinstance(t1, str):
         msg = "t1 must be a number, got str"
         raise TypeError(msg)
-    if not (np.isfinite(t1) and t1 >= t0):
+    if not t0 <= t1 < np.inf:
         msg = f"t1 must be finite and not before the start, got t1 = {t1} with t0 = {t0:g}"
         raise ValueError(msg)
-    jumps = np.asarray(system.jumps)
-    return np.concatenate([[t0], jumps[(jumps > t0) & (jumps < t1)], [t1]])
+    return np.array([t0, *(t for t in _jumps(system) if t0 < t < t1), t1])
+
+
+@remembered
+def _jumps(system: System) -> list[float]:
+    return np.asarray(system.jumps).tolist()
 
 
 def refuse(system: System, state: State, method: AbstractMethod, stepping: AbstractStepping, ends: np.ndarray) -> None:

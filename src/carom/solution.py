@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -123,8 +125,9 @@ def append(stores: list[RowStore], layout: Any, rows: np.ndarray) -> None:
         fields = _fields(layout.names, layout.shapes)
         for store in stores:
             store.fields = fields
-    k = np.concatenate([[[store.newest for store in stores]], rows[:, :, 0]])
-    follows = np.all((k[1:] > k[:-1]) & (rows[:, :, 1] > 0), axis=0)
+    k, keep = rows[:, :, 0], rows[:, :, 1] > 0
+    after_newest = np.all(k[:1] > np.array([store.newest for store in stores]), axis=0)
+    follows = after_newest & np.all(keep, axis=0) & np.all(k[1:] > k[:-1], axis=0)
     for lane, store in enumerate(stores):
         (store.add if follows[lane] else store.append)(rows[:, lane])
 
@@ -132,9 +135,10 @@ def append(stores: list[RowStore], layout: Any, rows: np.ndarray) -> None:
 Fields = dict[str, tuple[slice, tuple[int, ...]]]
 
 
+@functools.lru_cache
 def _fields(names: tuple[str, ...], shapes: tuple[tuple[int, ...], ...]) -> Fields:
     """Where each field stands in a packed row, and its shape."""
-    ends = np.cumsum([math.prod(shape) for shape in shapes]).tolist()
+    ends = itertools.accumulate(math.prod(shape) for shape in shapes)
     return {n: (slice(end - math.prod(shape), end), shape) for n, shape, end in zip(names, shapes, ends)}
 
 

@@ -22,7 +22,7 @@ import xarray
 from carom import methods
 from carom import stepping as steppings
 from carom.choice import Choice
-from carom.loop import Layout, Problem, first_carry
+from carom.loop import Layout, Problem, Start, begin, blank_carry
 from carom.methods.active_set import Coefficients
 from carom.methods.base import AbstractMethod
 from carom.models.registry import build
@@ -263,7 +263,8 @@ def resume(
     ends = np.zeros(int(attributes["segments"]))
     ends[-1] = np.inf
     problem = Problem(system, method, stepping, stop_function(stop), stride(save_every))
-    carry = _restore(first_carry(problem, state, ends), stored.data)
+    template = (begin if method.concrete_init else blank_carry)(problem, Start(state, ends))
+    carry = _restore(template, stored.data)
     if t1 is not None:
         carry = extend(carry, float(t1))
     store = RowStore(state)
@@ -272,7 +273,8 @@ def resume(
     columns = stored.columns | {"keep": np.ones(len(stored.t))}
     rows = np.concatenate([columns[n].reshape(len(stored.t), -1).astype(float) for n in ordered], axis=1)
     append([store], Layout(ordered, tuple(columns[n].shape[1:] for n in ordered)), rows[1:, None])
-    run = Run(problem, [(system, method, stepping)], carry, [store])
+    start, finished = Start(state, np.asarray(carry.ends)), bool(carry.done)
+    run = Run(problem, [(system, method, stepping)], start, [store], carry=carry, finished=finished)
     return finish(run, callback, progress, None)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.methods.base import AbstractMethod
-from carom.run import prepare, raise_if_failed
+from carom.run import prepare, raise_failure
 from carom.solution import Solution
 from carom.state import State, lift
 from carom.stepping.base import AbstractStepping
@@ -79,7 +79,8 @@ def _after(system: System, state: State, method: AbstractMethod, stepping: Abstr
     while int(run.carry.k) < steps and not run.finished:
         run.attempts = steps - int(run.carry.k)
         run.chunk()
-    raise_if_failed(run, run.solution())
+    if run.failed:
+        raise_failure(run, run.solution())
     return run.solution().state
 
 

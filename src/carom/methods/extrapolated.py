@@ -21,6 +21,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
+from carom.compiled import traced_once
 from carom.methods.base import AbstractMethod
 from carom.state import Numbers, State, Status, Step
 from carom.systems.system import System
@@ -128,8 +129,8 @@ class Extrapolated(AbstractMethod):
 
     def step(self, system: System, state: State, memory: Any, h: Array) -> Step:
         """One main step."""
-        base = eqx.filter_closure_convert(self.substep, system, state, memory, h)
-        blank = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), base.out_struct)  # pyright: ignore[reportFunctionMemberAccess]
+        base, shapes = traced_once(self.substep, system, state, memory, h)
+        blank = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
         main = MainStep(self, base, system, state, memory, h, blank)
         zero = jnp.zeros((), jnp.int32)
         T = jnp.zeros((self.max_order, ravel_pytree(unknowns(blank))[0].size))

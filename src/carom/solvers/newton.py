@@ -67,28 +67,32 @@ def newton(
     """
 
     def running(c):
-        _, _, _, _, last, _, done, k, _ = c
-        return ~done & (k < max_iter) & jnp.isfinite(last)
+        _, _, _, facts = c
+        _, last, _, _, done, k, _ = facts
+        return (done == 0) & (k < max_iter) & jnp.isfinite(last)
 
     def iterate(c):
-        x, r, aux, alpha, last, error, _, k, count = c
+        x, r, aux, facts = c
+        alpha, last, error, defect, _, k, count = facts
         d = direction(x, r)
         size = norm(d)
         trial = jax.tree.map(lambda a, b: a - alpha * b, x, d)
-        r_trial, aux_trial = residual(trial)
-        better = (norm(r_trial) <= jnp.maximum(norm(r), 1.0)) | (alpha <= _SMALLEST_DAMPING)
+        r_trial, aux = residual(trial)
+        defect_trial = norm(r_trial)
+        better = (defect_trial <= jnp.maximum(defect, 1.0)) | (alpha <= _SMALLEST_DAMPING)
         ratio = jnp.where(k > 0, size / jnp.maximum(last, 1e-300), 1.0)
         left = jnp.where(ratio < 1.0, ratio / jnp.maximum(1.0 - ratio, 1e-16), jnp.inf) * size
         whole = alpha == 1.0
         settled = (size <= 1.0) | (whole & (left <= 1.0)) | (whole & (k > 2) & (ratio > 0.5) & (size <= _ROUNDING))
-        x, r, aux = jax.tree.map(lambda a, b: jnp.where(better, a, b), (trial, r_trial, aux_trial), (x, r, aux))
-        error = jnp.where(better, jnp.minimum(left, size), error)
-        alpha = jnp.where(better, 1.0, 0.5 * alpha)
-        last = jnp.where(better, size, last)
-        return x, r, aux, alpha, last, error, better & settled & jnp.isfinite(size), k + better, count + 1
+        x, r = jax.tree.map(lambda a, b: jnp.where(better, a, b), (trial, r_trial), (x, r))
+        done = better & settled & jnp.isfinite(size)
+        after = (1.0, size, jnp.minimum(left, size), defect_trial, done, k + 1)
+        before = (0.5 * alpha, last, error, defect, done, k)
+        chosen = [jnp.where(better, a, b) for a, b in zip(after, before)]
+        return x, r, aux, jnp.stack([*chosen, count + 1])
 
     r, aux = residual(x)
-    zero, huge = jnp.zeros((), jnp.int32), jnp.asarray(jnp.finfo(float).max)
-    start = (x, r, aux, jnp.ones(()), huge, huge, jnp.asarray(False), zero, zero + 1)
-    x, r, aux, _, _, error, done, k, count = jax.lax.while_loop(running, iterate, start)
-    return Root(x, aux, done, error, k, count)
+    huge = float(jnp.finfo(float).max)
+    start = (x, r, aux, jnp.stack([1.0, huge, huge, norm(r), 0.0, 0.0, 1.0]))
+    x, r, aux, (_, _, error, _, done, k, count) = jax.lax.while_loop(running, iterate, start)
+    return Root(x, aux, done > 0, error, k.astype(jnp.int32), count.astype(jnp.int32))
