@@ -60,12 +60,12 @@ class Choice:
 
 @dataclass(frozen=True)
 class Plan:
-    """A method, one for a second opinion, the stepping, and all of it in words."""
+    """A method with its stepping, both in words, and the same with another method for a second opinion."""
 
     method: AbstractMethod
-    other: AbstractMethod
     stepping: AbstractStepping
     choice: Choice
+    second: Plan | None = None
 
 
 def planned(system: System, state: State, t1: float, rtol: Any, atol: Any) -> Plan:
@@ -91,7 +91,9 @@ def planned(system: System, state: State, t1: float, rtol: Any, atol: Any) -> Pl
         refusal = refused(system, state, one.method, control, ends)
         if refusal is None:
             reasons = (f"{one.why}: {features_of(system)}", f"{'stiff' if stiff else 'not stiff'}: {pace}")
-            return Plan(one.method, one.other, control, Choice(one.name, words, reasons))
+            other, name = one.second
+            second = Plan(other, control, Choice(name, words, ()))
+            return Plan(one.method, control, Choice(one.name, words, reasons), second)
         refusals.append((len(system.features - one.method.handles), refusal))
     msg = f"carom.solve: no method takes this system; the closest one says: {min(refusals)[1]}"
     raise ValueError(msg)
@@ -99,12 +101,12 @@ def planned(system: System, state: State, t1: float, rtol: Any, atol: Any) -> Pl
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method, one for a second opinion, its name, and what it is good for."""
+    """A method, its name, what it is good for, and another one with its name for a second opinion."""
 
     method: AbstractMethod
-    other: AbstractMethod
     name: str
     why: str
+    second: tuple[AbstractMethod, str]
 
 
 @cache
@@ -117,19 +119,21 @@ def candidates(stiff: bool) -> list[Candidate]:
 
 
 def _smooth(kind: Any, tableau: Tableau, other: Tableau) -> Candidate:
-    return Candidate(kind(tableau), kind(other), f"{kind.__name__}({tableau.name})", "smooth motion")
+    first, second = ((kind(t), f"{kind.__name__}({t.name})") for t in (tableau, other))
+    return Candidate(*first, "smooth motion", second)
 
 
 def _constrained(families: dict[str, str] | None) -> Candidate:
-    name = "Spark(3)" if families is None else "Spark(3), all parts with Lobatto IIIC"
-    return Candidate(Spark(3, families), Spark(4, families), name, "constraints are kept exactly")
+    parts = "" if families is None else ", all parts with Lobatto IIIC"
+    first, second = ((Spark(s, families), f"Spark({s}){parts}") for s in (3, 4))
+    return Candidate(*first, "constraints are kept exactly", second)
 
 
 def _capturing(tableau: Tableau, other: Tableau) -> Candidate:
-    first, second = (EventCapturing(t, projection=True) for t in (tableau, other))
-    return Candidate(
-        first, second, f"EventCapturing({tableau.name}, projection=True)", "events are located, pieces are smooth"
+    first, second = (
+        (EventCapturing(t, projection=True), f"EventCapturing({t.name}, projection=True)") for t in (tableau, other)
     )
+    return Candidate(*first, "events are located, pieces are smooth", second)
 
 
 def features_of(system: System) -> str:
@@ -137,12 +141,12 @@ def features_of(system: System) -> str:
     return ", ".join(sorted(system.features)) or "a potential only"
 
 
-def time_stepping(rtol: Any, atol: Any, span: float) -> tuple[AbstractMethod, AbstractStepping, tuple[str, str]]:
+def time_stepping(rtol: Any, atol: Any, span: float) -> Plan:
     """Moreau's scheme, extrapolated over smooth steps, with switching points passed by a small step."""
     h_min, h_max = max(_SMALLEST_PART * float(rtol), 1e-13) * span, _LONGEST_PART * span
     method = Extrapolated(MoreauMidpoint(), max_order=6, atol=float(np.min(atol)), rtol=float(rtol))
     words = ("Extrapolated(MoreauMidpoint(), max_order=6)", f"Switching(h_min={h_min:.2g}, h_max={h_max:.2g})")
-    return method, Switching(h_min, h_max), words
+    return Plan(method, Switching(h_min, h_max), Choice(*words, ()))
 
 
 def refused(

@@ -77,7 +77,7 @@ def attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
     if problem.stop is not None:
         new, row = end_where_negative(problem, carry, new, row)
     event = jnp.any(row.info.event != 0) if row.info.event is not None else False
-    due = (row.k % problem.save_every == 0) | event | new.done
+    due = (jax.lax.rem(row.k, problem.save_every) == 0) | event | new.done
     return new, eqx.tree_at(lambda r: r.keep, row, row.keep & due)
 
 
@@ -92,7 +92,8 @@ def end_where_negative(problem: Problem, old: Carry, new: Carry, row: Row) -> tu
         if field is None:
             q = hermite(a.t, b.t, a.q, b.q, system.rate(a.t, a.q, a.v), system.rate(b.t, b.q, v_b), t)
             return b.moved(t, q, a.v + (t - a.t) / (b.t - a.t) * (v_b - a.v))
-        before, after = (zip((q, v), *jet(field, s, q, v)) for s, q, v in ((a.t, a.q, a.v), (b.t, b.q, v_b)))
+        inner = ((jnp.nextafter(a.t, b.t), a.q, a.v), (jnp.nextafter(b.t, a.t), b.q, v_b))  # forces may jump at ends
+        before, after = (zip((q, v), *jet(field, s, q, v)) for s, q, v in inner)
         q, v = (quintic(a.t, b.t, start, end, t) for start, end in zip(before, after))
         return b.moved(t, q, v)
 

@@ -98,7 +98,8 @@ class Run:
     @property
     def reached(self) -> float:
         """Time of the slowest lane."""
-        return float(np.min(np.asarray(self.carry.state.t)))
+        state = self.start.state if self._carry is None else self._carry.state
+        return float(np.min(np.asarray(state.t)))
 
     def go(self, callback: Callable[[Run], Any] | None, bar: Progress) -> None:
         """Chunk after chunk to the end."""

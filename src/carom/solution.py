@@ -297,7 +297,8 @@ class Solution:
             (self.t[i], self.q[i], np.asarray(_velocities(self.system, False, self.t[i], self.q[i], v[i])))
             for i, v in ((left, self.v), (right, v_left_limit))
         ]
-        jets = [_jets(self.system, self.method, *end, mode) for end in ends]
+        inner = ((np.nextafter(t, side), q, v) for (t, q, v), side in zip(ends, (np.inf, -np.inf)))  # forces may jump
+        jets = [_jets(self.system, self.method, *end, mode) for end in inner]
         q, v = between(ends, jets, times)
         v = np.asarray(_velocities(self.system, True, times, q, v))
         exact = times == self.t[right]

@@ -49,7 +49,7 @@ _MESSAGES = {
     Status.CONSTRAINTS_LOST_RANK: ("the constraint matrix lost rank", "Remove redundant constraints"),
     Status.NO_POST_IMPACT_STATE: ("no post-impact state exists", "Check restitution and friction"),
     Status.EVENT_NOT_LOCATED: ("an event could not be located", "Reduce h"),
-    Status.TOO_MANY_EVENTS: ("too many events in one unit of time", "Use carom.Switching"),
+    Status.TOO_MANY_EVENTS: ("too many events without a whole step between them", "Use carom.Switching"),
     Status.NO_CONSISTENT_MODE: (
         "no mode of the contacts is consistent",
         "Lower the friction: rigid contact has no solution here",

@@ -152,6 +152,20 @@ def test_a_force_that_jumps_in_time_is_integrated_exactly_when_the_jump_is_decla
         assert sol.q[-1, 0] == pytest.approx(exact_q, abs=1e-13)
 
 
+@pytest.mark.parametrize(
+    "force", [lambda t: jnp.where(t < 0.333, 1.0, -2.0), lambda t: jnp.where(t > 0.333, -2.0, 1.0)]
+)
+def test_between_steps_a_force_that_jumps_counts_on_its_own_side_of_the_jump(force):
+    pushed = carom.System(1.0, forces={"push": lambda t, q, v: force(t)[None]}, jumps=[0.333])
+    method = carom.ExplicitRK(carom.explicit(4))
+    sol = carom.simulate(pushed, carom.State([0.0], [0.0]), method, t1=1.0, h=0.1)
+    q, v = sol.at([0.3249, 0.3351])
+    assert q[:, 0] == pytest.approx([0.3249**2 / 2, 0.333**2 / 2 + 0.333 * 0.0021 - 0.0021**2], abs=1e-14)
+    assert v[:, 0] == pytest.approx([0.3249, 0.333 - 2 * 0.0021], abs=1e-14)
+    stopped = carom.simulate(pushed, carom.State([0.0], [0.0]), method, t1=1.0, h=0.1, stop=lambda t, q, v: 0.32 - v[0])
+    assert stopped.t[-1] == pytest.approx(0.32, abs=1e-14)
+
+
 def test_a_failure_keeps_what_was_computed_and_names_the_time():
     blowing_up = carom.System(1.0, forces={"sink": lambda t, q, v: jnp.where(t < 0.5, 0.0, jnp.nan)[None]})
     with pytest.raises(carom.SimulationError, match=r"NaN or infinite in the step from t = 0.5 \(step 6\)") as caught:

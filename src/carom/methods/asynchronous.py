@@ -233,8 +233,8 @@ class AsynchronousPseudoEnergy(LimitedMethod):
             begin = (sub, deeper, jnp.zeros_like(z.halo(sub[0])), work)
             sub, deeper, collected, work = jax.lax.fori_loop(0, r, substep, begin)
             a = z.add_halo(a, collected)  # (23), (25b)
-        halo = zone.halo(a)
         a = a / mass
+        halo = zone.halo(mass * a)  # with two uses of the impulse itself XLA would store every part of it
         if system.forces:
             applied = self._applied(system, start, levels, motion, mass, a, t, h)
             a, work = a + applied / mass, work + jnp.vdot(u, applied)

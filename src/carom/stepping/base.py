@@ -44,8 +44,8 @@ class AbstractStepping(eqx.Module):
 
 def step_status(step: Step) -> Array:
     """The step's own status, or NOT_FINITE."""
-    s = step.state
-    finite = jnp.isfinite(s.t) & jnp.all(jnp.isfinite(s.q)) & jnp.all(jnp.isfinite(s.v))
+    t, q, v = (jnp.isfinite(x) for x in (step.state.t, step.state.q, step.state.v))
+    finite = t & (jnp.all(q & v) if q.shape == v.shape else jnp.all(q) & jnp.all(v))  # one pass where possible
     return jnp.where((step.info.status == Status.OK) & ~finite, Status.NOT_FINITE, step.info.status)
 
 
