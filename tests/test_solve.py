@@ -83,6 +83,22 @@ def test_a_second_method_confirms_a_smooth_motion():
     assert sol.choice.checks["energy"] < 1e-7
 
 
+@pytest.mark.parametrize(("model", "t1"), [("woodpecker", 0.15), ("mass_on_sphere", 1.0)])
+def test_time_stepping_confirms_a_motion_with_contacts(model, t1):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "carom.solve")
+        warnings.filterwarnings("ignore", "contact 1 starts with penetration")
+        sol = carom.solve(*getattr(carom.models, model)(), t1, save_at=[0.5 * t1, t1], verify=True)
+    assert len(sol) == 2
+    assert sol.choice.checks["difference to Extrapolated(MoreauMidpoint(), max_order=6)"] < 1e-5
+
+
+def test_a_second_method_that_fails_is_reported_and_the_solution_kept():
+    with pytest.warns(UserWarning, match="nothing to compare with.*more than one mode"):
+        sol = carom.solve(*carom.models.painleve_rod(), 1.0, verify=True)
+    assert sol.t[-1] == 1.0
+
+
 def test_stiffness_is_seen_at_the_start():
     damper = lambda t, q, v: -1e7 * v  # noqa: ARG005, E731
     plan = planned(carom.System(1.0, forces={"damper": damper}), carom.State([0.0], [1.0]), 1.0, 1e-6, 1e-9)
@@ -123,8 +139,10 @@ def test_every_ready_made_model_is_solved_with_default_arguments(name):
     t1 = float(state.t) + T1.get(name, 2.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        sol = carom.solve(system, state, t1)
+        sol = carom.solve(system, state, t1, verify=True)
         closer = carom.solve(system, state, t1, rtol=1e-8, atol=1e-11)
     assert sol.t[-1] == t1
-    assert difference(sol, closer) < 3e-5
+    assert difference(closer, sol) < 3e-5
     assert all(sol.choice.checks.get(check, 0.0) < 1e-4 for check in ("drift", "energy", "penetration"))
+    apart = next(value for check, value in sol.choice.checks.items() if check.startswith("difference"))
+    assert apart < 1e-4 or (name == "painleve_rod" and np.isnan(apart)), "time-stepping finds two modes there"

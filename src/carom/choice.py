@@ -26,6 +26,7 @@ from carom.tableaux import Tableau, explicit, gauss, radau_iia
 _STIFF = 3e5  # fastest rate times the length of the run, from which stability would cost an explicit method too much
 _LONGEST_FLIGHT = 0.01  # of the run: free flight allows steps of any length, which may jump over two contacts at once
 _POWER_ITERATIONS = 30
+_BEST_TIME_STEPPING = 1e-9  # relative accuracy that is asked of time-stepping as a second opinion
 _SMALLEST_PART = 1e-2  # of rtol times the run: the step with which Switching passes an event
 _LONGEST_PART = 0.02  # of the run: the longest step of Switching
 
@@ -60,10 +61,11 @@ class Choice:
 
 @dataclass(frozen=True)
 class Plan:
-    """A method with its stepping, both in words, and the same with another method for a second opinion."""
+    """A method with its stepping, the accuracy asked of them, all in words, and another plan for a second opinion."""
 
     method: AbstractMethod
     stepping: AbstractStepping
+    rtol: float
     choice: Choice
     second: Plan | None = None
 
@@ -91,9 +93,11 @@ def planned(system: System, state: State, t1: float, rtol: Any, atol: Any) -> Pl
         refusal = refused(system, state, one.method, control, ends)
         if refusal is None:
             reasons = (f"{one.why}: {features_of(system)}", f"{'stiff' if stiff else 'not stiff'}: {pace}")
-            other, name = one.second
-            second = Plan(other, control, Choice(name, words, ()))
-            return Plan(one.method, control, Choice(one.name, words, reasons), second)
+            second = time_stepping(max(float(rtol), _BEST_TIME_STEPPING), atol, span) if span > 0 else None
+            if one.second is not None:
+                method, name = one.second
+                second = Plan(method, control, float(rtol), Choice(name, words, ()))
+            return Plan(one.method, control, float(rtol), Choice(one.name, words, reasons), second)
         refusals.append((len(system.features - one.method.handles), refusal))
     msg = f"carom.solve: no method takes this system; the closest one says: {min(refusals)[1]}"
     raise ValueError(msg)
@@ -101,12 +105,12 @@ def planned(system: System, state: State, t1: float, rtol: Any, atol: Any) -> Pl
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method, its name, what it is good for, and another one with its name for a second opinion."""
+    """A method, its name, what it is good for, and another one for a second opinion (None: time-stepping)."""
 
     method: AbstractMethod
     name: str
     why: str
-    second: tuple[AbstractMethod, str]
+    second: tuple[AbstractMethod, str] | None
 
 
 @cache
@@ -114,8 +118,8 @@ def candidates(stiff: bool) -> list[Candidate]:
     """The best first; explicit ones only where stability costs little."""
     implicit, cheap = (radau_iia(3), gauss(3)), (explicit(5), explicit(4))
     if stiff:
-        return [_smooth(IRK, *implicit), _constrained(dict.fromkeys(DEFAULTS, "C")), _capturing(*implicit)]
-    return [_smooth(ExplicitRK, *cheap), _constrained(None), _capturing(*cheap), _capturing(*implicit)]
+        return [_smooth(IRK, *implicit), _constrained(dict.fromkeys(DEFAULTS, "C")), _capturing(implicit[0])]
+    return [_smooth(ExplicitRK, *cheap), _constrained(None), _capturing(cheap[0]), _capturing(implicit[0])]
 
 
 def _smooth(kind: Any, tableau: Tableau, other: Tableau) -> Candidate:
@@ -129,11 +133,9 @@ def _constrained(families: dict[str, str] | None) -> Candidate:
     return Candidate(*first, "constraints are kept exactly", second)
 
 
-def _capturing(tableau: Tableau, other: Tableau) -> Candidate:
-    first, second = (
-        (EventCapturing(t, projection=True), f"EventCapturing({t.name}, projection=True)") for t in (tableau, other)
-    )
-    return Candidate(*first, "events are located, pieces are smooth", second)
+def _capturing(tableau: Tableau) -> Candidate:
+    name = f"EventCapturing({tableau.name}, projection=True)"
+    return Candidate(EventCapturing(tableau, projection=True), name, "events are located, pieces are smooth", None)
 
 
 def features_of(system: System) -> str:
@@ -146,7 +148,7 @@ def time_stepping(rtol: Any, atol: Any, span: float) -> Plan:
     h_min, h_max = max(_SMALLEST_PART * float(rtol), 1e-13) * span, _LONGEST_PART * span
     method = Extrapolated(MoreauMidpoint(), max_order=6, atol=float(np.min(atol)), rtol=float(rtol))
     words = ("Extrapolated(MoreauMidpoint(), max_order=6)", f"Switching(h_min={h_min:.2g}, h_max={h_max:.2g})")
-    return Plan(method, Switching(h_min, h_max), Choice(*words, ()))
+    return Plan(method, Switching(h_min, h_max), float(rtol), Choice(*words, ()))
 
 
 def refused(

@@ -216,3 +216,13 @@ def test_impacts_that_fall_on_grid_points_are_found(tableau, steps):
     for sol, h in zip(carom.simulate_batch(ball, state, carom.EventCapturing(tableau), t1=4.0, h=steps), steps):
         assert sol.status.name == "OK", h
         assert np.abs(sol.q[:, 0] - carom.models.exact.bouncing_ball(sol.t)[0]).max() < 1e-10
+
+
+@pytest.mark.parametrize("projection", [False, True])
+def test_a_start_in_penetration_stays_where_it_is(projection):
+    block = carom.System(1.0, lambda q: 9.81 * q[1], contacts=carom.Contacts(lambda q: q[1:]))
+    method = carom.EventCapturing(carom.explicit(5), projection=projection)
+    with pytest.warns(UserWarning, match="starts with penetration: gap = -1e-06"):
+        sol = carom.simulate(block, carom.State([0.0, -1e-6], [1.0, 0.0]), method, t1=1.0, h=0.1)
+    assert np.abs(sol.q[:, 1] + 1e-6).max() < 1e-18
+    assert sol.q[-1, 0] == pytest.approx(1.0, abs=1e-14)

@@ -68,6 +68,10 @@ class Point(eqx.Module):
         """Delassus matrix W M^{-1} W^T."""
         return times(self.W, self.M_inv_W)
 
+    def gaps_kept(self, closed: Array) -> Array:
+        """The gaps that closed contacts are to keep, also those of a start in penetration; zero for others."""
+        return jnp.where(closed, self.gap, 0.0)
+
     def noise(self, span: Array) -> Array:
         """Relative velocities that are zero but for rounding, of velocities and of accelerations over `span`."""
         return _NOISE * (self.size + span * (jnp.abs(self.W) @ jnp.abs(self.free)))
@@ -330,8 +334,8 @@ def _newton(residual, guess: tuple, size: tuple, stages: int) -> tuple[Rates, Fo
     return F, Found(status, update, k, stages * k)
 
 
-def onto_active(system: System, t: Array, q: Array, v: Array, rows: Array, positions: bool) -> tuple[Array, Array]:
-    """Velocities (and positions) moved along M^{-1} W^T until held rows have no relative velocity (no gap)."""
+def onto_active(system: System, t: Array, q: Array, v: Array, rows: Array, gaps: Array) -> tuple[Array, Array]:
+    """Positions and velocities moved along M^{-1} W^T until held rows have these gaps and no relative velocity."""
 
     def directions(x: Array) -> tuple[Array, Array, Array]:
         at = contact_rows(system, t, x, v)
@@ -340,13 +344,12 @@ def onto_active(system: System, t: Array, q: Array, v: Array, rows: Array, posit
 
     def correct(_, x: Array) -> Array:
         _, M_inv_W, S = directions(x)
-        gap = jnp.zeros(0) if system.contacts is None else system.contacts.gaps(system.params, t, x)
+        gap = jnp.zeros(0) if system.contacts is None else system.contacts.gaps(system.params, t, x) - gaps
         constraint = system.constraint(t, x)
         friction = jnp.zeros(rows.size - gap.size - constraint.size)
         depth = multipliers(S, jnp.concatenate([gap, friction, constraint]), rows)
         return x - system.rate(t, x, M_inv_W @ depth) + system.rate(t, x, jnp.zeros_like(v))
 
-    if positions:
-        q = jax.lax.fori_loop(0, _PROJECTIONS, correct, q)
+    q = jax.lax.fori_loop(0, _PROJECTIONS, correct, q)
     gamma, M_inv_W, S = directions(q)
     return q, v - M_inv_W @ multipliers(S, gamma, rows)

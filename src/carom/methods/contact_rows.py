@@ -44,6 +44,12 @@ class ContactRows(eqx.Module):
     limits: Float[Array, "elements 2"]
     laws: Laws
 
+    def along_surfaces(self, contacts: Array, turn: Array) -> ContactRows:
+        """Some contacts without restitution, and relative velocities before half of a turn of the directions."""
+        others = jnp.zeros(self.restitution.size - contacts.size, bool)
+        restitution = jnp.where(jnp.concatenate([contacts, others]), 0.0, self.restitution)
+        return eqx.tree_at(lambda r: (r.gamma, r.restitution), self, (self.gamma - 0.5 * turn, restitution))
+
 
 def relative_velocities(system: System, t: Array, q: Array, v: Array) -> list[Array]:
     """Relative velocities by group: (contacts,), (contacts, directions), (elements, directions), (constraints,)."""

@@ -88,7 +88,8 @@ class EventCapturing(AbstractMethod):
             `carom.gauss(s)`, or half-explicit with `carom.explicit(p)`.
         C: events are located to C h^{p+1}, or to rounding.
         theta: of Moreau's scheme in the critical step.
-        projection: move q and v back onto closed contacts and bilateral constraints after every piece, against drift.
+        projection: against drift, after every piece move q and v so that closed contacts keep the gap with which they
+            closed (a start in penetration its own), and bilateral constraints hold.
         form: what closed contacts hold, their "acceleration" (index 1) or, for comparison, their "velocity" (index 2).
         solver: of the contact problems.
         most_events: so many events in a row, without a whole step between them, are too many.
@@ -258,7 +259,7 @@ class EventCapturing(AbstractMethod):
         if laws.count > n:
             v = at.held_still(v, modes.held | new.held)
         if self.projection:
-            q, v = onto_active(system, state.t + tau, q, v, new.held, positions=True)
+            q, v = onto_active(system, state.t + tau, q, v, new.held, start.point.gaps_kept(modes.closed))
         counted = now.events + (changed | jnp.any(located))
         whole = tau >= h
         memory = CaptureMemory(
@@ -293,7 +294,7 @@ class EventCapturing(AbstractMethod):
         new = closing(at, modes, taking_part, modes.closed & (P[:n] > 0), impact.v, window)
         q, v = impact.q, at.held_still(impact.v, new.held)
         if self.projection:
-            q, v = onto_active(system, t, q, v, new.held, positions=True)
+            q, v = onto_active(system, t, q, v, new.held, start.point.gaps_kept(modes.closed))
         seen = Modes(modes.closed & new.closed, new.stuck, new.heading, laws)
         open_question = jnp.concatenate([jnp.zeros(n, bool), new.stuck & seen.carried]) & (now.last != UNKNOWN_MODE)
         number = jnp.where(open_question, now.last, seen.numbers)  # the next step says whether it sticks

@@ -2,7 +2,7 @@ r"""Moreau's midpoint rule [Studer2008 sec. 3].
 
     q_M = q_B + h/2 u_B,   t_M = t_B + h/2
     M_M (u_E - u_B) = h f(t_M, q_M, u_B) + W_M^T P                                     (15)
-    -(gamma_E + eps gamma_B) in N(P)   for g(t_M, q_M) <= 0 and all other laws         (17)
+    -(gamma_E + eps gamma_B) in N(P)   for g(t_M, q_M) <= 0 and all other laws         (17), see `_turning`
     q_E = q_B + h (u_B + u_E) / 2                                                      (21)
 
 The inclusion is solved as `-(G P + c) in N(P)`, `c = (1 + eps) gamma_B + W M^{-1} f h` (18); `zeta_M` of (18) is
@@ -21,7 +21,7 @@ from jaxtyping import Array, Float, Int
 
 from carom.methods.base import SMOOTH, AbstractMethod
 from carom.methods.contact_rows import ContactRows, contact_rows, events, laws_of, unknown_modes
-from carom.solvers.contact_problem import ContactProblem, contact_problem
+from carom.solvers.contact_problem import CONSTRAINT, ContactProblem, contact_problem
 from carom.solvers.semismooth import SemismoothNewton
 from carom.solvers.small import inverse_small, solve_small, times
 from carom.state import Info, State, Step
@@ -29,6 +29,7 @@ from carom.systems.arguments import UserFunction
 from carom.systems.system import System
 
 _PROJECTIONS = 3
+_ALONG = 2.0
 
 
 class MoreauMemory(eqx.Module):
@@ -87,12 +88,16 @@ class MoreauMidpoint(AbstractMethod):
         not_finite = 0.0 * jnp.concatenate(
             [rows.gap, jnp.zeros(rows.laws.rows - rows.laws.contacts)]
         )  # NaN where a gap is
+        along, turn = _turning(system, rows, t_M, q_M, u, h)
+        rows = rows.along_surfaces(along, turn)
+        c = (1.0 + rows.restitution) * rows.gamma + times(rows.W, du) + turn + not_finite  # (18)
+        stays = along & (memory.mode[: along.size] == CONSTRAINT)
         problem = contact_problem(
             rows.W,
             M_inv_W,
             rows.laws,
-            c=(1.0 + rows.restitution) * rows.gamma + times(rows.W, du) + not_finite,  # (18)
-            active=rows.gap <= 0,
+            c=c,
+            active=jnp.where(stays, c[: along.size] < 0, rows.gap <= 0),  # what was closed opens if it is not pressed
             friction=rows.friction,
             limits=h * rows.limits,
         )
@@ -110,6 +115,22 @@ class MoreauMidpoint(AbstractMethod):
         mode = problem.modes(result.P)
         info = _report(rows, problem, result, memory.mode, mode, h)
         return Step(state.moved(t + h, q_E, u_E), MoreauMemory(result.P / h, mode, memory.M_inv), info)
+
+
+def _turning(system: System, rows: ContactRows, t: Array, q: Array, u: Array, h: Array) -> tuple[Array, Array]:
+    """Contacts that approach or leave a curved surface no faster than it turns away within the step, and h g''.
+
+    g'' is the second derivative of the gap with constant u. (17) takes directions at q_M for velocities at q_B and q_E:
+    relative velocities are wrong by h g'' / 2, the tangent from q_B to q_M opens the gap by (h^2 / 8) g'', and a
+    contact along a curved surface would open and bounce again and again.
+    """
+    if system.contacts is None:
+        return jnp.zeros(0, bool), jnp.zeros(rows.laws.rows)
+    rate = system.rate(t, q, u)
+    rates = lambda time, x: system.contacts.gap_rates(system.params, time, x, rate)  # noqa: E731  # pyright: ignore
+    turn = h * jax.jvp(rates, (t, q), (jnp.ones_like(t), rate))[1]
+    along = (turn != 0) & (jnp.abs(rows.gamma[: turn.size]) <= _ALONG * jnp.abs(turn))
+    return along, jnp.concatenate([jnp.where(along, turn, 0.0), jnp.zeros(rows.laws.rows - turn.size)])
 
 
 def _report(rows: ContactRows, problem: ContactProblem, result: Any, before: Array, mode: Array, h: Array) -> Info:

@@ -1,0 +1,52 @@
+"""Contacts along curved surfaces: no chattering, no drift, and detachment where the closed form says."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import carom
+from carom.measures import observed_order
+
+START = 0.3
+MOVED = carom.models.mass_on_sphere(angle=START)
+METHOD = carom.Extrapolated(carom.MoreauMidpoint(), max_order=6, atol=1e-11, rtol=0.0)
+
+
+@pytest.fixture(scope="module")
+def slid():
+    return carom.simulate(*MOVED, METHOD, t1=1.0, stepping=carom.Switching(1e-9, 0.02))
+
+
+def test_a_mass_leaves_the_sphere_once_and_where_the_closed_form_says(slid):
+    opens = slid.events[(slid.events.kind == "opens") & (slid.events.time > 1e-6)]  # it starts just above the surface
+    assert len(opens) == 1
+    row = np.searchsorted(slid.t, opens.time[0])
+    height = slid.q[row, 1] / np.hypot(*slid.q[row])
+    assert height == pytest.approx(2 / 3 * np.cos(START), abs=1e-7)
+
+
+def test_switching_takes_large_steps_along_the_sphere(slid):
+    assert slid.stats["accepted"] < 300
+
+
+def test_constant_steps_along_a_sphere_have_order_two_in_position_and_velocity():
+    sizes = 0.01 / 2 ** np.arange(4)
+    exact = carom.simulate(*MOVED, carom.EventCapturing(carom.gauss(3), projection=True), t1=0.5, h=1e-3)
+    errors = []
+    for sol in carom.simulate_batch(*MOVED, carom.MoreauMidpoint(), t1=0.5, h=list(sizes)):
+        errors.append(np.abs(np.concatenate([sol.q[-1] - exact.q[-1], sol.v[-1] - exact.v[-1]])).max())
+    assert observed_order(sizes, errors) == pytest.approx(2.0, abs=0.1)
+
+
+@pytest.mark.parametrize("restitution", [0.0, 0.4, 1.0])
+def test_a_ball_pressed_into_a_bowl_neither_bounces_nor_opens(restitution):
+    bowl = carom.System(
+        1.0,
+        lambda q: 9.81 * q[1],
+        contacts=carom.Contacts(lambda q: 1.0 - jnp.hypot(q[0], q[1])[None], restitution=restitution),
+    )
+    start = carom.State([np.sin(1.0), -np.cos(1.0)], [0.0, 0.0])
+    sol = carom.simulate(bowl, start, carom.MoreauMidpoint(), t1=3.0, h=1e-3)
+    assert np.all(sol.mode[2:, 0] == 0)
+    assert np.abs(np.hypot(*sol.q.T) - 1.0).max() < 1e-5
+    assert np.ptp(sol.account.energy) < 1e-4
