@@ -50,3 +50,19 @@ def test_a_ball_pressed_into_a_bowl_neither_bounces_nor_opens(restitution):
     assert np.all(sol.mode[2:, 0] == 0)
     assert np.abs(np.hypot(*sol.q.T) - 1.0).max() < 1e-5
     assert np.ptp(sol.account.energy) < 1e-4
+
+
+def test_a_mass_that_rides_on_another_one_in_a_bowl_stays_closed_though_it_falls_no_faster_alone():
+    stacked = carom.System(
+        1.0,
+        lambda q: 9.81 * (q[1] + q[3]) + 500.0 * (q[2] - q[0]) ** 2,
+        contacts=carom.Contacts(
+            lambda q: jnp.stack([1.0 - jnp.hypot(q[0], q[1]), jnp.hypot(q[2] - q[0], q[3] - q[1]) - 0.1]),
+            restitution=0.5,
+        ),
+    )
+    start = carom.State([np.sin(0.2), -np.cos(0.2), np.sin(0.2), 0.1 - np.cos(0.2)], np.zeros(4))
+    sol = carom.simulate(stacked, start, carom.MoreauMidpoint(), t1=2.0, h=1e-3)
+    assert np.sum(sol.mode[3:] != 0) <= 2, "at an instant without relative velocity no surface turns"
+    assert sol.account.worst["penetration"] < 1e-5
+    assert np.ptp(sol.account.energy) < 1e-3

@@ -97,10 +97,12 @@ class MoreauMidpoint(AbstractMethod):
             M_inv_W,
             rows.laws,
             c=c,
-            active=jnp.where(stays, c[: along.size] < 0, rows.gap <= 0),  # what was closed opens if it is not pressed
+            active=(rows.gap <= 0) | stays,
             friction=rows.friction,
             limits=h * rows.limits,
         )
+        lifts = stays & problem.doubtful & (c[: along.size] >= 0)  # of two motions of a sliding contact the smooth one
+        problem = eqx.tree_at(lambda p: p.active, problem, problem.active & ~lifts)
         if rows.laws.rows == 0:
             u_E = u + du
             q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))

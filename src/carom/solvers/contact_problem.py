@@ -118,6 +118,15 @@ class ContactProblem(eqx.Module):
         always = jnp.ones(self.laws.rows - self.laws.sizes[0] - self.laws.sizes[1], bool)
         return jnp.concatenate([self.active, jnp.repeat(self.active, self.laws.directions), always])
 
+    @property
+    def doubtful(self) -> Bool[Array, " contacts"]:
+        """Contacts with `G_NN <= mu |G_NT|`, Painleve's condition: existence or uniqueness may fail."""
+        n = self.laws.contacts
+        if self.laws.directions != 1:
+            return jnp.zeros(n, bool)
+        normal, cross = jnp.diagonal(self.G)[:n], jnp.abs(jnp.diagonal(self.G[:n, n : 2 * n]))
+        return normal <= self.friction * cross
+
     def modes(self, P: Array) -> Array:
         """Mode of every law, read off the prox at the solution [Studer2008 sec. 4].
 

@@ -15,13 +15,6 @@ _OPEN, _STICK, _FORWARD, _BACKWARD = range(4)
 _SLACK = 1e-9  # a sign may be wrong by this much, relative to the impulses or velocities of the problem
 
 
-def is_doubtful(problem: ContactProblem) -> Array:
-    """Whether some closed contact has `G_NN <= mu |G_NT|`, Painleve's condition: existence or uniqueness may fail."""
-    G, n = problem.G, problem.laws.contacts
-    normal, cross = jnp.diagonal(G)[:n], jnp.abs(jnp.diagonal(G[:n, n : 2 * n]))
-    return jnp.any(problem.active & (normal <= problem.friction * cross))
-
-
 def consistent_modes(problem: ContactProblem, found: ContactResult, doubtful: Array) -> ContactResult:
     """If `doubtful` and few contacts are closed: the only consistent mode, or a bad status for none or several."""
     n = problem.laws.contacts

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.solvers.contact_problem import ContactProblem, ContactResult
-from carom.solvers.enumeration import consistent_modes, is_doubtful
+from carom.solvers.enumeration import consistent_modes
 from carom.solvers.psor import PSOR
 from carom.solvers.small import rarely, solve_small
 from carom.state import Status
@@ -59,7 +59,7 @@ class SemismoothNewton(eqx.Module):
         trouble = ~(residual <= self.tol)
         found = ContactResult(P, residual, k, jnp.zeros((), jnp.int32))
         enumerable = self.enumerate_modes and problem.laws.directions == 1 and problem.laws.elements == 0
-        doubtful = is_doubtful(problem) if enumerable else jnp.asarray(False)
+        doubtful = jnp.any(problem.active & problem.doubtful) if enumerable else jnp.asarray(False)
 
         def rescue(found: ContactResult) -> ContactResult:
             fallback = eqx.tree_at(lambda s: s.tol, self.fallback, jnp.asarray(self.tol))
