@@ -44,10 +44,9 @@ class ContactRows(eqx.Module):
     limits: Float[Array, "elements 2"]
     laws: Laws
 
-    def along_surfaces(self, contacts: Array, turn: Array) -> ContactRows:
-        """Some contacts without restitution, and relative velocities before half of a turn of the directions."""
-        others = jnp.zeros(self.restitution.size - contacts.size, bool)
-        restitution = jnp.where(jnp.concatenate([contacts, others]), 0.0, self.restitution)
+    def along_surfaces(self, turn: Array) -> ContactRows:
+        """Relative velocities before half a turn of the directions, and no restitution where they turn."""
+        restitution = jnp.where(turn != 0, 0.0, self.restitution)
         return eqx.tree_at(lambda r: (r.gamma, r.restitution), self, (self.gamma - 0.5 * turn, restitution))
 
 

@@ -20,7 +20,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from carom.methods.base import SMOOTH, AbstractMethod
-from carom.methods.contact_rows import ContactRows, contact_rows, events, laws_of, unknown_modes
+from carom.methods.contact_rows import (
+    ContactRows,
+    contact_rows,
+    events,
+    laws_of,
+    relative_velocities,
+    unknown_modes,
+)
 from carom.solvers.contact_problem import CONSTRAINT, ContactProblem, contact_problem
 from carom.solvers.semismooth import SemismoothNewton
 from carom.solvers.small import inverse_small, solve_small, times
@@ -89,7 +96,7 @@ class MoreauMidpoint(AbstractMethod):
             [rows.gap, jnp.zeros(rows.laws.rows - rows.laws.contacts)]
         )  # NaN where a gap is
         along, turn = _turning(system, rows, t_M, q_M, u, h)
-        rows = rows.along_surfaces(along, turn)
+        rows = rows.along_surfaces(turn)
         c = (1.0 + rows.restitution) * rows.gamma + times(rows.W, du) + turn + not_finite  # (18)
         stays = along & (memory.mode[: along.size] == CONSTRAINT)
         problem = contact_problem(
@@ -120,19 +127,21 @@ class MoreauMidpoint(AbstractMethod):
 
 
 def _turning(system: System, rows: ContactRows, t: Array, q: Array, u: Array, h: Array) -> tuple[Array, Array]:
-    """Contacts that approach or leave a curved surface no faster than it turns away within the step, and h g''.
+    """Contacts that approach or leave a curved surface no faster than it turns away within the step, and h gamma'.
 
-    g'' is the second derivative of the gap with constant u. (17) takes directions at q_M for velocities at q_B and q_E:
-    relative velocities are wrong by h g'' / 2, the tangent from q_B to q_M opens the gap by (h^2 / 8) g'', and a
-    contact along a curved surface would open and bounce again and again.
+    gamma' is the derivative of the relative velocities with constant u. (17) takes directions at q_M for velocities at
+    q_B and q_E: relative velocities are wrong by h gamma' / 2, the tangent from q_B to q_M opens the gap by
+    h^2 g'' / 8, and a contact along a curved surface would open and bounce again and again.
     """
-    if system.contacts is None:
-        return jnp.zeros(0, bool), jnp.zeros(rows.laws.rows)
-    rate = system.rate(t, q, u)
-    rates = lambda time, x: system.contacts.gap_rates(system.params, time, x, rate)  # noqa: E731  # pyright: ignore
-    turn = h * jax.jvp(rates, (t, q), (jnp.ones_like(t), rate))[1]
-    along = (turn != 0) & (jnp.abs(rows.gamma[: turn.size]) <= _ALONG * jnp.abs(turn))
-    return along, jnp.concatenate([jnp.where(along, turn, 0.0), jnp.zeros(rows.laws.rows - turn.size)])
+    n, laws = rows.laws.contacts, rows.laws
+
+    def gamma(time: Array, x: Array) -> Array:
+        return jnp.concatenate([part.ravel() for part in relative_velocities(system, time, x, u)])
+
+    turn = h * jax.jvp(gamma, (t, q), (jnp.ones_like(t), system.rate(t, q, u)))[1]
+    along = (turn[:n] != 0) & (jnp.abs(rows.gamma[:n]) <= _ALONG * jnp.abs(turn[:n]))
+    others = jnp.zeros(laws.rows - n - n * laws.directions, bool)
+    return along, jnp.where(jnp.concatenate([along, jnp.repeat(along, laws.directions), others]), turn, 0.0)
 
 
 def _report(rows: ContactRows, problem: ContactProblem, result: Any, before: Array, mode: Array, h: Array) -> Info:
