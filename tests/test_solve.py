@@ -83,13 +83,11 @@ def test_a_second_method_confirms_a_smooth_motion():
     assert sol.choice.checks["energy"] < 1e-7
 
 
-@pytest.mark.parametrize(("model", "t1"), [("woodpecker", 0.15), ("mass_on_sphere", 1.0)])
-def test_time_stepping_confirms_a_motion_with_contacts(model, t1):
+def test_time_stepping_confirms_a_motion_with_contacts():
     with warnings.catch_warnings():
         warnings.filterwarnings("error", "carom.solve")
-        warnings.filterwarnings("ignore", "contact 1 starts with penetration")
-        sol = carom.solve(*getattr(carom.models, model)(), t1, save_at=[0.5 * t1, t1], verify=True)
-    assert len(sol) == 2
+        sol = carom.solve(*carom.models.mass_on_sphere(), 1.0, save_at=[0.5, 1.0], verify=True)
+    assert np.array_equal(sol.t, [0.5, 1.0])
     assert sol.choice.checks["difference to Extrapolated(MoreauMidpoint(), max_order=6)"] < 1e-5
 
 
