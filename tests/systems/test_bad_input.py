@@ -22,6 +22,10 @@ from carom import models
         ),
         (lambda: models.granular_chain([1.0, 1.0], damping=np.inf), "damping must be zero or positive"),
         (lambda: models.granular_chain([1.0, 1.0, 1.0], stiffness=[1.0, 1.0, 1.0]), r"one number per contact \(2\)"),
+        (
+            lambda: models.granular_chain([1.0, 1.0, 1.0], stiffness=[1.0]),
+            r"one number per contact \(2\), got shape \(1,\)",
+        ),
         (lambda: models.granular_chain([1.0, 1.0], attachment=[1.0, 1.0, 1.0]), r"one number per bead \(2\)"),
         (lambda: models.granular_chain([1.0, 1.0], exponent=0.5), "exponent must be at least 1"),
         (lambda: models.granular_chain([1.0, 1.0], impact_velocity=np.nan), "impact_velocity must be finite"),

@@ -78,7 +78,7 @@ def numbers(
         kind = f"a {type(value).__name__}" if callable(value) else repr(value)
         msg = f"{name} must be a number{'' if size == 1 or of == 'entry' else f' or one number per {of}'}, got {kind}"
         raise TypeError(msg) from None
-    if array.ndim > 1 or (size is not None and array.ndim == 1 and array.size not in (1, size)):
+    if array.ndim > 1 or (size is not None and array.ndim == 1 and array.size != size):
         msg = f"{name} must be a number or one number per {of} ({size}), got shape {array.shape}"
         raise ValueError(msg)
     bad = ~np.isfinite(array)
@@ -97,8 +97,7 @@ def numbers(
 
 def per_entry(value: Any, name: str, size: int, of: str, **kind: bool) -> Array:
     """Like `numbers`, spread over `size` entries."""
-    array = numbers(value, name, size=size, of=of, **kind)
-    return jnp.broadcast_to(array.reshape(-1) if array.ndim else array, (size,))
+    return jnp.broadcast_to(numbers(value, name, size=size, of=of, **kind), (size,))
 
 
 def names_of(items: Sequence[str]) -> str:
