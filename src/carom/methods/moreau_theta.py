@@ -148,7 +148,7 @@ def theta_step(
             friction=rows.friction,
             limits=h * rows.limits,
         )
-        result = solver(problem, P)
+        result = solver(problem, P) if rows.laws.rows else ContactResult.without_laws()
         new = free + M_inv_W @ result.P
         size = jnp.max(jnp.abs(new - v1)) / (jnp.max(jnp.abs(new)) + jnp.max(jnp.abs(v)) + 1e-290)
         rows = eqx.tree_at(lambda r: r.gamma, rows, gamma_k)

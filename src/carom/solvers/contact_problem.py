@@ -165,6 +165,12 @@ class ContactResult(eqx.Module):
     iterations: Array
     status: Array
 
+    @classmethod
+    def without_laws(cls) -> ContactResult:
+        """The result of a system without laws."""
+        zero = jnp.zeros((), jnp.int32)
+        return cls(jnp.zeros(0), jnp.zeros(()), zero, zero)
+
 
 def _nearest(x: Array, low: Array, high: Array) -> Array:
     """Nearest point of an interval (one column) or a disk of radius `high` (two columns).
