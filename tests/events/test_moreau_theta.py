@@ -1,5 +1,7 @@
 """Moreau's theta scheme: orders in norms that bear jumps, and local errors [Acary2012 Fig. 2, Props 1-3, (25)]."""
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import carom
@@ -66,3 +68,14 @@ def test_the_projected_variant_ends_every_step_without_penetration():
 def test_a_parameter_outside_its_interval_is_refused_by_name(name, value):
     with pytest.raises(ValueError, match=rf"{name} must lie in \[0, 1\]"):
         carom.MoreauTheta(**{name: value})
+
+
+def test_without_laws_one_half_is_the_implicit_midpoint_rule():
+    pendulum = carom.System(1.0, lambda q: -jnp.cos(q[0]), forces={"drag": lambda t, q, v: -0.1 * v})
+    start = carom.State([1.0], [0.5])
+    stepped, gauss = (
+        carom.simulate(pendulum, start, method, t1=5.0, h=0.1)
+        for method in (carom.MoreauTheta(theta=0.5), carom.IRK(carom.gauss(1)))
+    )
+    assert np.abs(stepped.q - gauss.q).max() < 1e-12
+    assert np.abs(stepped.v - gauss.v).max() < 1e-12
