@@ -21,7 +21,13 @@ NEEDS_MORE = ("AsynchronousPseudoEnergy", "EventCapturing")  # a split of the pa
 SMALL_STEP = {"bead_chain": 1e-8, "inhomogeneous_wave": 1e-5, "layered_string": 1e-5}
 SMALL_STEP |= dict.fromkeys(("woodpecker", "slider_crank_clearance", "andrews_squeezer"), 1e-6)
 REQUIRED = {"granular_chain": {"masses": [1.0, 0.5, 1.0], "damping": 0.05}}
-KNOWN = {("stiff_spring_pendulum", "Spark"): "Lobatto IIIA-B blows up on the stiff spring, as Jay1998 Fig. 5 says"}
+KNOWN = {
+    ("stiff_spring_pendulum", "Spark"): "Lobatto IIIA-B blows up on the stiff spring, as Jay1998 Fig. 5 says",
+    (
+        "stiff_spring_pendulum",
+        "Extrapolated",
+    ): "Moreau's rule is explicit in forces, the spring too stiff for it",
+}
 
 
 def pairs():

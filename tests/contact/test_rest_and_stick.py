@@ -1,5 +1,6 @@
 """Rest, stick, moving tables, several contacts at once, and contacts next to bilateral constraints."""
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -167,3 +168,10 @@ def test_a_block_held_by_a_wall_and_by_friction_is_held_with_large_steps():
     wall, friction = sol.force[-1, 1], sol.force[-1, 2]
     assert wall - friction == pytest.approx(10.0)
     assert abs(friction) <= 0.4 * 9.81 * (1 + 1e-12)
+
+
+def test_a_banded_mass_moves_like_the_same_matrix_written_out():
+    system, state = carom.models.nonlinear_string(8, 0.8, 0.1)
+    dense = eqx.tree_at(lambda s: s.mass, system, system.mass.dense())
+    banded, full = (carom.simulate(s, state, carom.MoreauMidpoint(), t1=0.2, h=1e-3) for s in (system, dense))
+    assert np.abs(banded.q - full.q).max() < 1e-14

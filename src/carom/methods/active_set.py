@@ -146,7 +146,7 @@ def survey(system: System, t: Array, q: Array, v: Array) -> Point:
 
 def over_mass(system: System, t: Array, q: Array, rows: Array) -> Array:
     """M^{-1} rows^T."""
-    M = system.mass_at(t, q)
+    M = system.dense_mass_at(t, q)
     return solve_small(M, rows.T) if M.ndim == 2 else (rows / M).T
 
 

@@ -82,7 +82,7 @@ class MoreauMidpoint(AbstractMethod):
         """No impulses, unknown modes."""
         laws = laws_of(system, state)
         constant_matrix = not isinstance(system.mass, UserFunction) and system.mass.ndim == 2
-        M_inv = inverse_small(system.mass_at(state.t, state.q)) if constant_matrix else None
+        M_inv = inverse_small(system.dense_mass_at(state.t, state.q)) if constant_matrix else None
         return MoreauMemory(jnp.zeros(laws.rows), unknown_modes(laws), M_inv)
 
     def step(self, system: System, state: State, memory: MoreauMemory, h: Array) -> Step:
@@ -167,7 +167,7 @@ def _over_mass(system: System, t: Array, q: Array, M_inv: Array | None, f: Array
     """M^{-1} f and M^{-1} W^T; apart for a constant mass, so that constant directions leave the compiled loop."""
     if M_inv is not None:
         return times(M_inv, f), times(M_inv, W.T)
-    M = system.mass_at(t, q)
+    M = system.dense_mass_at(t, q)
     if M.ndim < 2:
         return f / M, (W / M).T
     both = solve_small(M, jnp.vstack([f, W]).T)

@@ -29,6 +29,10 @@ class Tridiagonal(eqx.Module):
         """From the diagonal (n) and the entries beside it (n - 1)."""
         return cls(jnp.pad(off, (1, 0)), jnp.asarray(diagonal), jnp.pad(off, (0, 1)))
 
+    def dense(self) -> Array:
+        """All entries."""
+        return jnp.diag(self.diagonal) + jnp.diag(self.lower[1:], -1) + jnp.diag(self.upper[:-1], 1)
+
     def pivots(self) -> Array:
         """The diagonal D of L D L^T; all positive if and only if a symmetric matrix is positive definite."""
 

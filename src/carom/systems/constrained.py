@@ -57,7 +57,7 @@ def multiplier_count(system: System, t: Array, q: Array, v: Array) -> int:
 
 def mass_matrix(system: System, t: Array, q: Array, n: int) -> Array:
     """M as a matrix."""
-    M = system.mass_at(t, q)
+    M = system.dense_mass_at(t, q)
     return M if M.ndim == 2 else jnp.diag(jnp.broadcast_to(M, (n,)))
 
 

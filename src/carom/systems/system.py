@@ -210,6 +210,11 @@ class System(eqx.Module):
         """Mass as a scalar, a diagonal or a matrix."""
         return jnp.asarray(self.mass(self.params, t=t, q=q)) if isinstance(self.mass, UserFunction) else self.mass
 
+    def dense_mass_at(self, t: Array, q: Array) -> Array:
+        """`mass_at` with a banded matrix written out."""
+        M = self.mass_at(t, q)
+        return M.dense() if hasattr(M, "dense") else M
+
     def mass_times(self, t: Array, q: Array, v: Array) -> Array:
         """M v."""
         M = self.mass_at(t, q)
