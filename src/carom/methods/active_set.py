@@ -17,7 +17,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
-from carom.methods.contact_rows import contact_rows, relative_velocities
+from carom.methods.contact_rows import contact_rows, turning_rates
 from carom.methods.modes import Modes, frictions_of_contacts
 from carom.solvers.contact_problem import Laws
 from carom.solvers.small import solve_rolled, solve_small, times
@@ -134,10 +134,7 @@ def survey(system: System, t: Array, q: Array, v: Array) -> Point:
     """Everything at (t, q, v) that does not depend on modes."""
     at = contact_rows(system, t, q, v)
 
-    def gamma(s: Array, x: Array) -> Array:
-        return jnp.concatenate([part.ravel() for part in relative_velocities(system, s, x, v)])
-
-    kappa = jax.jvp(gamma, (t, q), (jnp.ones_like(t), system.rate(t, q, v)))[1]
+    kappa = turning_rates(system, t, q, v)
     columns = over_mass(system, t, q, jnp.vstack([system.force(t, q, v), at.W]))
     size = jnp.abs(at.W) @ jnp.abs(v)
     sets = (at.friction, at.limits, at.laws)

@@ -63,6 +63,18 @@ def relative_velocities(system: System, t: Array, q: Array, v: Array) -> list[Ar
     return [normal, tangential, elements, bilateral]
 
 
+def stacked_velocities(system: System, t: Array, q: Array, v: Array) -> Array:
+    """gamma: the relative velocities of all rows."""
+    return jnp.concatenate([part.ravel() for part in relative_velocities(system, t, q, v)])
+
+
+def turning_rates(system: System, t: Array, q: Array, v: Array) -> Array:
+    """kappa: what the relative velocities gain at constant v, because directions turn and laws depend on time."""
+    return jax.jvp(lambda s, x: stacked_velocities(system, s, x, v), (t, q), (jnp.ones_like(t), system.rate(t, q, v)))[
+        1
+    ]
+
+
 def laws_of(system: System, state: State) -> Laws:
     """Numbers of laws and rows, from the shapes alone."""
     shapes = jax.eval_shape(lambda: relative_velocities(system, state.t, state.q, state.v))
@@ -78,7 +90,7 @@ def contact_rows(system: System, t: Array, q: Array, v: Array) -> ContactRows:
     laws = laws_of(system, State(q, v, t))
 
     def gamma(u: Array) -> Array:
-        return jnp.concatenate([part.ravel() for part in relative_velocities(system, t, q, u)])
+        return stacked_velocities(system, t, q, u)
 
     p, contacts, n = system.params, system.contacts, laws.contacts
     restitution, friction = jnp.zeros(laws.rows), jnp.zeros(n)

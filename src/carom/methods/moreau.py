@@ -25,7 +25,7 @@ from carom.methods.contact_rows import (
     contact_rows,
     events,
     laws_of,
-    relative_velocities,
+    turning_rates,
     unknown_modes,
 )
 from carom.solvers.contact_problem import CONSTRAINT, ContactProblem, contact_problem
@@ -127,18 +127,14 @@ class MoreauMidpoint(AbstractMethod):
 
 
 def _turning(system: System, rows: ContactRows, t: Array, q: Array, u: Array, h: Array) -> tuple[Array, Array]:
-    """Contacts that approach or leave a curved surface no faster than it turns away within the step, and h gamma'.
+    """Contacts that approach or leave a curved surface no faster than it turns away within the step, and h kappa.
 
-    gamma' is the derivative of the relative velocities with constant u. (17) takes directions at q_M for velocities at
-    q_B and q_E: relative velocities are wrong by h gamma' / 2, the tangent from q_B to q_M opens the gap by
+    kappa is the derivative of the relative velocities with constant u. (17) takes directions at q_M for velocities at
+    q_B and q_E: relative velocities are wrong by h kappa / 2, the tangent from q_B to q_M opens the gap by
     h^2 g'' / 8, and a contact along a curved surface would open and bounce again and again.
     """
     n, laws = rows.laws.contacts, rows.laws
-
-    def gamma(time: Array, x: Array) -> Array:
-        return jnp.concatenate([part.ravel() for part in relative_velocities(system, time, x, u)])
-
-    turn = h * jax.jvp(gamma, (t, q), (jnp.ones_like(t), system.rate(t, q, u)))[1]
+    turn = h * turning_rates(system, t, q, u)
     along = (turn[:n] != 0) & (jnp.abs(rows.gamma[:n]) <= _ALONG * jnp.abs(turn[:n]))
     others = jnp.zeros(laws.rows - n - n * laws.directions, bool)
     return along, jnp.where(jnp.concatenate([along, jnp.repeat(along, laws.directions), others]), turn, 0.0)
