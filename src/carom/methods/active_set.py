@@ -20,14 +20,12 @@ from jaxtyping import Array
 from carom.methods.contact_rows import contact_rows, turning_rates
 from carom.methods.modes import Modes, frictions_of_contacts
 from carom.solvers.contact_problem import Laws
-from carom.solvers.small import solve_rolled, solve_small, times
+from carom.solvers.redundant import multipliers
+from carom.solvers.small import solve_small, times
 from carom.state import State, Status
 from carom.systems.system import Origin, System
 from carom.tableaux import Tableau, embedded
 
-_DAMPING = 1e-7  # of the multipliers' matrix, refined away: leaves least-squares multipliers for redundant rows
-_REFINEMENTS = 4
-_REDUNDANT = 1e-9
 _PROJECTIONS = 3
 _ITERATIONS = 30
 _TOL = 1e-15
@@ -145,58 +143,6 @@ def over_mass(system: System, t: Array, q: Array, rows: Array) -> Array:
     """M^{-1} rows^T."""
     M = system.dense_mass_at(t, q)
     return solve_small(M, rows.T) if M.ndim == 2 else (rows / M).T
-
-
-def masked(S: Array, rows: Array) -> Array:
-    """S on the active rows, the identity elsewhere."""
-    both = rows[:, None] & rows[None, :]
-    return jnp.where(both, S, jnp.asarray(np.eye(S.shape[0])))
-
-
-def multipliers(S: Array, b: Array, rows: Array) -> Array:
-    """S lam = b on the active rows, of least squares and least length where rows are redundant."""
-    if S.shape[0] == 0:
-        return b
-    return jnp.where(rows, _refined(masked(S, rows), jnp.where(rows, b, 0.0)), 0.0)
-
-
-@jax.custom_jvp
-def _refined(S: Array, b: Array) -> Array:
-    return _refine(_damped_inverse(S), S, b)
-
-
-@_refined.defjvp
-def _refined_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
-    (S, b), (dS, db) = primals, tangents
-    inverse = _damped_inverse(S)
-    lam = _refine(inverse, S, b)
-    return lam, _refine(inverse, S, db - dS @ lam)
-
-
-def _damped_inverse(S: Array) -> Array:
-    return solve_rolled(S + _DAMPING * jnp.diag(jnp.diag(S)), jnp.asarray(np.eye(S.shape[0])))
-
-
-def _refine(inverse: Array, S: Array, b: Array) -> Array:
-    """S lam = b from the inverse of a damped S."""
-    lam = times(inverse, b)
-    for _ in range(_REFINEMENTS):
-        lam = lam + times(inverse, b - times(S, lam))
-    return lam
-
-
-def redundancy(S: Array, rows: Array) -> Array:
-    """How many active rows depend on the others, counted by vanishing pivots."""
-    table, count = masked(S, rows), jnp.zeros((), jnp.int32)
-    if S.shape[0] < 2:
-        return count
-    diagonal = jnp.diag(table)
-    for k in range(S.shape[0]):
-        gone = jnp.abs(table[k, k]) <= _REDUNDANT * diagonal[k]
-        row = jnp.where(gone, 0.0, table[k] / jnp.where(gone, 1.0, table[k, k]))
-        table = table - table[:, k : k + 1] * row * (jnp.arange(S.shape[0]) > k)[:, None]
-        count = count + gone
-    return count
 
 
 class Coefficients(eqx.Module):

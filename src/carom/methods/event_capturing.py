@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
-from carom.methods.active_set import Coefficients, Motion, Point, onto_active, redundancy, smooth_piece, survey
+from carom.methods.active_set import Coefficients, Motion, Point, onto_active, smooth_piece, survey
 from carom.methods.base import SMOOTH, AbstractMethod
 from carom.methods.contact_rows import UNKNOWN_MODE, Event, events, laws_of, unknown_modes
 from carom.methods.location import Aim, Trial, locate, status_of
@@ -35,6 +35,7 @@ from carom.methods.modes import Modes, by_row, frictions_of_contacts, lengths, t
 from carom.methods.moreau_theta import report, theta_step
 from carom.methods.transitions import after_piece, closing, falling, jolted
 from carom.solvers.contact_problem import Laws, contact_problem
+from carom.solvers.redundant import redundancy
 from carom.solvers.semismooth import SemismoothNewton
 from carom.solvers.small import rarely
 from carom.state import Info, State, Status, Step

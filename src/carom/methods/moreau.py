@@ -29,8 +29,9 @@ from carom.methods.contact_rows import (
     unknown_modes,
 )
 from carom.solvers.contact_problem import CONSTRAINT, ContactProblem, contact_problem
+from carom.solvers.redundant import within_range
 from carom.solvers.semismooth import SemismoothNewton
-from carom.solvers.small import inverse_small, solve_small, times
+from carom.solvers.small import inverse_small, rarely, solve_small, times
 from carom.state import Info, State, Step
 from carom.systems.arguments import UserFunction
 from carom.systems.system import System
@@ -96,8 +97,10 @@ class MoreauMidpoint(AbstractMethod):
             [rows.gap, jnp.zeros(rows.laws.rows - rows.laws.contacts)]
         )  # NaN where a gap is
         along, turn = _turning(system, rows, t_M, q_M, u, h)
-        rows = rows.along_surfaces(turn)
-        c = (1.0 + rows.restitution) * rows.gamma + times(rows.W, du) + turn + not_finite  # (18)
+        G = times(rows.W, M_inv_W)
+        turned = 0.5 * rarely(jnp.any(turn != 0), lambda x: within_range(G, x, x != 0), turn)
+        gamma, rows = rows.gamma, rows.along_surfaces(turn)
+        c = (1.0 + rows.restitution) * gamma + times(rows.W, du) + turned + not_finite  # (18)
         stays = along & (memory.mode[: along.size] == CONSTRAINT)
         problem = contact_problem(
             rows.W,

@@ -1,4 +1,4 @@
-"""Semismooth Newton on the projective equations [Studer2008 (19)], with PSOR and enumeration of the modes behind it."""
+"""Semismooth Newton on the projective equations [Studer2008 (19)]; behind it damping, PSOR and enumeration of modes."""
 
 from __future__ import annotations
 
@@ -10,24 +10,33 @@ from jaxtyping import Array
 
 from carom.solvers.contact_problem import ContactProblem, ContactResult
 from carom.solvers.enumeration import consistent_modes
+from carom.solvers.interior_point import InteriorPoint
 from carom.solvers.psor import PSOR
-from carom.solvers.small import rarely, solve_small
+from carom.solvers.small import is_small, rarely, solve_small
 from carom.state import Status
 
+_DAMPING = (1e-12, 1e-2)  # least and most damping
+_DAMPED = 30  # damped iterations
+_LITTLE = 1e-10  # damping that a second iteration makes up for
+_ROUNDING = 1e-15  # a residual that no iteration improves
 
 class SemismoothNewton(eqx.Module):
     """Newton on `P - prox(P - r (G P + c)) = 0`, differentiated row by row: finite, and exact to rounding.
 
     With intervals the equation is piecewise linear: once the modes are right, one iteration solves it. If Newton has
-    not converged after `max_iter` iterations, `fallback` goes on from there. Where Coulomb friction can make
+    not converged after `max_iter` iterations, as happens where laws depend on each other, `InteriorPoint` and damped
+    iterations (Levenberg and Marquardt: the Jacobian plus a part of the identity as large as the residual) take over,
+    and from the best impulses found `fallback`. Where Coulomb friction can make
     the problem ambiguous or unsolvable (Painleve) and at most four contacts are closed, all modes are tried, and none
     or more than one consistent mode is an error.
 
     Args:
         tol: wanted residual, relative to the impulses.
-        max_iter: Newton iterations before the fallback takes over.
+        max_iter: Newton iterations before the others take over.
         fallback: what goes on when Newton cycles.
         enumerate_modes: whether doubtful problems are enumerated.
+        enough: residual that counts as solved where nothing reaches `tol`. Laws that depend on each other may contradict
+            each other by rounding; the impulses that settle this are only as good.
 
     Example:
         >>> method = carom.MoreauMidpoint(solver=carom.SemismoothNewton(tol=1e-11))
@@ -37,38 +46,71 @@ class SemismoothNewton(eqx.Module):
     max_iter: int = 12
     fallback: PSOR = PSOR()
     enumerate_modes: bool = True
+    enough: float = 1e-9
 
     def __call__(self, problem: ContactProblem, P: Array) -> ContactResult:
         """Solve from the guess P."""
-        P = jnp.where(problem.taking_part, P, 0.0)
+        P = guess = jnp.where(problem.taking_part, P, 0.0)
         defect = problem.equation(P)
-        residual = problem.residual(P, defect)
+        residual = first = problem.residual(P, defect)
 
         def running(loop):
             _, _, residual, k = loop
-            improvable = (residual > self.tol) | ((k == 0) & (residual > 0))  # one iteration reaches rounding
+            improvable = (residual > self.tol) | ((k == 0) & (residual > _ROUNDING))  # one iteration reaches rounding
             return improvable & (k < self.max_iter)
 
         def newton(loop):
             P, defect, _, k = loop
-            P = P - solve_small(jacobian(problem, P), defect[:, None])[:, 0]
+            P = P - direction(jacobian(problem, P), defect)
             defect = problem.equation(P)
             return P, defect, problem.residual(P, defect), k + 1
 
         P, _, residual, k = jax.lax.while_loop(running, newton, (P, defect, residual, jnp.zeros((), jnp.int32)))
-        trouble = ~(residual <= self.tol)
-        found = ContactResult(P, residual, k, jnp.zeros((), jnp.int32))
+        better = residual <= first
+        found = ContactResult(
+            jnp.where(better, P, guess), jnp.where(better, residual, first), k, jnp.zeros((), jnp.int32)
+        )
+        trouble = ~(found.residual <= self.tol)
         enumerable = self.enumerate_modes and problem.laws.directions == 1 and problem.laws.elements == 0
         doubtful = jnp.any(problem.active & problem.doubtful) if enumerable else jnp.asarray(False)
 
         def rescue(found: ContactResult) -> ContactResult:
-            fallback = eqx.tree_at(lambda s: s.tol, self.fallback, jnp.asarray(self.tol))
-            result = fallback.go_on(problem, found.P, found.residual)
-            result = eqx.tree_at(lambda x: x.iterations, result, found.iterations + result.iterations)
+            best = found if problem.laws.elements else InteriorPoint(self.tol)(problem, found.P)
+            best = self.damped(problem, best)
+            near = best.residual <= self.enough
+            fallback = eqx.tree_at(lambda s: s.tol, self.fallback, jnp.where(near, self.enough, self.tol))
+            result = fallback.go_on(problem, best.P, best.residual)
+            result = eqx.tree_at(lambda x: x.iterations, result, k + best.iterations + result.iterations)
             failed = result.status == Status.CONTACT_NOT_SOLVED
             return consistent_modes(problem, result, doubtful | failed) if enumerable else result
 
         return rarely(trouble | doubtful, rescue, found)
+
+    def damped(self, problem: ContactProblem, start: ContactResult) -> ContactResult:
+        """The best of what damped Newton iterations find from `start`."""
+        identity = jnp.asarray(np.eye(start.P.size))
+
+        def running(loop):
+            _, _, best, k = loop
+            return (best.residual > self.tol) & (k < _DAMPED)
+
+        def iterate(loop):
+            P, residual, best, k = loop
+            J = jacobian(problem, P) + jnp.clip(residual, *_DAMPING) * identity
+            P = P - jnp.linalg.solve(J, problem.equation(P))
+            residual = problem.residual(P, problem.equation(P))
+            found = ContactResult(P, residual, best.iterations + 1, best.status)
+            return P, residual, jax.tree.map(lambda a, b: jnp.where(residual < best.residual, a, b), found, best), k + 1
+
+        first = (start.P, start.residual, start, jnp.zeros((), jnp.int32))
+        return jax.lax.while_loop(running, iterate, first)[2]
+
+
+def direction(J: Array, defect: Array) -> Array:
+    """J^{-1} defect of rows that may depend on each other: unknowns dropped, or (many rows) a little damping."""
+    if is_small(J):
+        return solve_small(J, defect[:, None])[:, 0]
+    return jnp.linalg.solve(J + _LITTLE * jnp.asarray(np.eye(defect.size)), defect)
 
 
 def jacobian(problem: ContactProblem, P: Array) -> Array:

@@ -19,9 +19,10 @@ def solve_small(A: Float[Array, "m m"], B: Float[Array, "m k"]) -> Float[Array, 
     """A^{-1} B by elimination along the diagonal, from the last row to the first.
 
     Meant for positive definite matrices and for the equations of contact problems, whose diagonal entries are good
-    pivots. A redundant row (vanishing pivot) leaves its unknown at zero, one solution of a consistent singular system.
+    pivots. A redundant row (vanishing pivot) leaves its unknown at zero, one solution of a consistent singular system;
+    large matrices (`is_small`) must be regular.
     """
-    if A.shape[0] > _UNROLL_UP_TO:
+    if not is_small(A):
         return jnp.linalg.solve(A, B)
     left, right, rows = A, B, []
     for k in reversed(range(A.shape[0])):
@@ -35,6 +36,11 @@ def solve_small(A: Float[Array, "m m"], B: Float[Array, "m k"]) -> Float[Array, 
     for row, value in reversed(rows):
         X.append(value - sum((row[j] * x for j, x in enumerate(X)), jnp.zeros(())))
     return jnp.stack(X)
+
+
+def is_small(A: Array) -> bool:
+    """Whether eliminations are written out row by row."""
+    return A.shape[0] <= _UNROLL_UP_TO
 
 
 def times(A: Array, B: Array) -> Array:
@@ -51,7 +57,7 @@ def inverse_small(A: Float[Array, "m m"]) -> Float[Array, "m m"]:
 
 
 def solve_rolled(A: Float[Array, "m m"], B: Float[Array, "m k"]) -> Float[Array, "m k"]:
-    """The same as `solve_small`, the elimination as a loop: less to compile, slower to run."""
+    """The same elimination as a loop: less to compile, slower to run."""
     m = A.shape[0]
     rows, diagonal = np.arange(m)[:, None], jnp.diag(A)
 

@@ -1,0 +1,78 @@
+"""Linear equations of constraints that may depend on each other: multipliers of least squares and least length."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from carom.solvers.small import solve_rolled, times
+
+_DAMPING = 1e-7  # of the multipliers' matrix, refined away: leaves least-squares multipliers for redundant rows
+_REFINEMENTS = 4
+_REDUNDANT = 1e-9
+
+
+def masked(S: Array, rows: Array) -> Array:
+    """S on the active rows, the identity elsewhere."""
+    both = rows[:, None] & rows[None, :]
+    return jnp.where(both, S, jnp.asarray(np.eye(S.shape[0])))
+
+
+def multipliers(S: Array, b: Array, rows: Array) -> Array:
+    """S lam = b on the active rows, of least squares and least length where rows are redundant."""
+    if S.shape[0] == 0:
+        return b
+    return jnp.where(rows, _refined(masked(S, rows), jnp.where(rows, b, 0.0)), 0.0)
+
+
+def within_range(S: Array, b: Array, rows: Array) -> Array:
+    """The part of b on the active rows that S can reach, continued to all rows: S lam of least squares.
+
+    Done twice: what b has beyond the range makes lam as large as the inverse of the damping.
+    """
+    active = masked(S, rows)
+    inverse = _damped_inverse(active)
+    for _ in range(2):
+        b = S @ jnp.where(rows, _refine(inverse, active, jnp.where(rows, b, 0.0)), 0.0)
+    return b
+
+
+@jax.custom_jvp
+def _refined(S: Array, b: Array) -> Array:
+    return _refine(_damped_inverse(S), S, b)
+
+
+@_refined.defjvp
+def _refined_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+    (S, b), (dS, db) = primals, tangents
+    inverse = _damped_inverse(S)
+    lam = _refine(inverse, S, b)
+    return lam, _refine(inverse, S, db - dS @ lam)
+
+
+def _damped_inverse(S: Array) -> Array:
+    return solve_rolled(S + _DAMPING * jnp.diag(jnp.diag(S)), jnp.asarray(np.eye(S.shape[0])))
+
+
+def _refine(inverse: Array, S: Array, b: Array) -> Array:
+    """S lam = b from the inverse of a damped S."""
+    lam = times(inverse, b)
+    for _ in range(_REFINEMENTS):
+        lam = lam + times(inverse, b - times(S, lam))
+    return lam
+
+
+def redundancy(S: Array, rows: Array) -> Array:
+    """How many active rows depend on the others, counted by vanishing pivots."""
+    table, count = masked(S, rows), jnp.zeros((), jnp.int32)
+    if S.shape[0] < 2:
+        return count
+    diagonal = jnp.diag(table)
+    for k in range(S.shape[0]):
+        gone = jnp.abs(table[k, k]) <= _REDUNDANT * diagonal[k]
+        row = jnp.where(gone, 0.0, table[k] / jnp.where(gone, 1.0, table[k, k]))
+        table = table - table[:, k : k + 1] * row * (jnp.arange(S.shape[0]) > k)[:, None]
+        count = count + gone
+    return count
