@@ -38,6 +38,7 @@ from carom.systems.system import System
 
 _PROJECTIONS = 3
 _ALONG = 2.0
+TOUCHING = 1e-9  # of what free motion adds to a gap in a step: a gap as small is closed, whatever its sign
 
 
 class MoreauMemory(eqx.Module):
@@ -97,20 +98,16 @@ class MoreauMidpoint(AbstractMethod):
             [rows.gap, jnp.zeros(rows.laws.rows - rows.laws.contacts)]
         )  # NaN where a gap is
         along, turn = _turning(system, rows, t_M, q_M, u, h)
-        G = times(rows.W, M_inv_W)
-        turned = 0.5 * rarely(jnp.any(turn != 0), lambda x: within_range(G, x, x != 0), turn)
-        gamma, rows = rows.gamma, rows.along_surfaces(turn)
-        c = (1.0 + rows.restitution) * gamma + times(rows.W, du) + turned + not_finite  # (18)
         stays = along & (memory.mode[: along.size] == CONSTRAINT)
+        moved = times(rows.W, du)
+        active = (rows.gap <= TOUCHING * h * jnp.abs(moved[: along.size])) | stays
         problem = contact_problem(
-            rows.W,
-            M_inv_W,
-            rows.laws,
-            c=c,
-            active=(rows.gap <= 0) | stays,
-            friction=rows.friction,
-            limits=h * rows.limits,
+            rows.W, M_inv_W, rows.laws, c=turn, active=active, friction=rows.friction, limits=h * rows.limits
         )
+        turned = rarely(jnp.any(turn != 0), lambda x: within_range(problem.G, x, problem.taking_part), turn)
+        gamma, rows = rows.gamma, rows.along_surfaces(turn)
+        c = (1.0 + rows.restitution) * gamma + moved + 0.5 * turned + not_finite  # (18)
+        problem = eqx.tree_at(lambda p: p.c, problem, c)
         lifts = stays & problem.doubtful & (c[: along.size] >= 0)  # of two motions of a sliding contact the smooth one
         problem = eqx.tree_at(lambda p: p.active, problem, problem.active & ~lifts)
         if rows.laws.rows == 0:

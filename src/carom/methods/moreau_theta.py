@@ -20,7 +20,7 @@ from jaxtyping import Array
 
 from carom.methods.base import SMOOTH, AbstractMethod
 from carom.methods.contact_rows import ContactRows, contact_rows, events, laws_of, unknown_modes
-from carom.methods.moreau import onto_constraints
+from carom.methods.moreau import TOUCHING, onto_constraints
 from carom.solvers.contact_problem import ContactProblem, ContactResult, Laws, contact_problem
 from carom.solvers.semismooth import SemismoothNewton
 from carom.solvers.small import solve_small
@@ -107,7 +107,9 @@ class MoreauTheta(AbstractMethod):
         if system.contacts is not None:
             rate = system.rate(t, q, v)
             U = system.contacts.gap_rates(system.params, t, q, rate)
-            active = system.contacts.gaps(system.params, t, q) + h * self.forecast * U <= 0  # (16e), (18)
+            falls = system.rate(t, q, v + h * system.mass_solve(t, q, system.force(t, q, v)))
+            touching = TOUCHING * h * jnp.abs(system.contacts.gap_rates(system.params, t, q, falls) - U)
+            active = system.contacts.gaps(system.params, t, q) + h * self.forecast * U <= touching  # (16e), (18)
         impact = theta_step(system, state, h, self.theta, active, memory.P, self.solver)
         q1, v1, W, bilateral = impact.q, impact.v, impact.rows.W, impact.rows.laws.bilateral
         if bilateral:

@@ -119,7 +119,8 @@ class Cones(eqx.Module):
 
     def cones(self, x: Array) -> Array:
         """The rows of the contacts, one line each."""
-        return x[: x.size - self.laws.bilateral].reshape(self.laws.contacts, -1)
+        cones = x[..., : x.shape[-1] - self.laws.bilateral]
+        return cones.reshape(-1, 1 + self.laws.directions)
 
     def closer(self, y: Array, z: Array) -> tuple[Array, Array]:
         """One iteration."""
@@ -128,26 +129,21 @@ class Cones(eqx.Module):
         slip = jnp.linalg.norm(self.cones(w)[:, 1:], axis=1)
         defect = w + _by_contact(self.laws, slip, jnp.zeros_like(slip), 0.0) - z
         Y, Z, m = _arrow(self.cones(y)), _arrow(self.cones(z)), self.mean(y, z)
-        identity = jnp.asarray(np.eye(y.size))[:bilateral]
+        identity, product = jnp.asarray(np.eye(y.size))[:bilateral], _jordan(self.cones(y), self.cones(z))
         A = jnp.concatenate([_times(Z, identity) + _times(Y, self.Q[:bilateral]), self.Q[bilateral:]])
-        factors = jax.scipy.linalg.lu_factor(A)
+        from_defect = _times(Y, defect[:bilateral, None])[:, 0]
 
-        def direction(target: Array) -> tuple[Array, Array]:
-            short = (target.ravel() - _times(Y, defect[:bilateral, None])[:, 0])[:bilateral]
-            dy = jax.scipy.linalg.lu_solve(factors, jnp.concatenate([short, -w[bilateral:]]))
-            return dy, jnp.concatenate([(self.Q @ dy + defect)[:bilateral], jnp.zeros(self.laws.bilateral)])
+        def aim(_, last: tuple[Array, ...]) -> tuple[Array, ...]:
+            dy, dz, sigma, _ = last
+            target = sigma * m * self.cones(_unit(self.laws)) - product - _jordan(self.cones(dy), self.cones(dz))
+            dy = jnp.linalg.solve(A, jnp.concatenate([target.ravel() - from_defect, -w[bilateral:]]))
+            dz = jnp.where(np.arange(y.size) < bilateral, self.Q @ dy + defect, 0.0)
+            alpha = _room(self.cones(jnp.stack([y, z])), self.cones(jnp.stack([dy, dz])))
+            sigma = jnp.minimum(self.mean(y + alpha * dy, z + alpha * dz) / (m + _TINY), 1.0) ** 3
+            return dy, dz, sigma, alpha
 
-        def reach(dy: Array, dz: Array) -> Array:
-            both = (_room(self.cones(a), self.cones(b)) for a, b in ((y, dy), (z, dz)))
-            return jnp.minimum(*both)
-
-        product = _jordan(self.cones(y), self.cones(z))
-        dy, dz = direction(-product)
-        alpha = reach(dy, dz)
-        sigma = jnp.minimum(self.mean(y + alpha * dy, z + alpha * dz) / (m + _TINY), 1.0) ** 3
-        middle = sigma * m * self.cones(_unit(self.laws))
-        dy, dz = direction(middle - product - _jordan(self.cones(dy), self.cones(dz)))
-        alpha = reach(dy, dz)
+        zero = jnp.zeros(())
+        dy, dz, _, alpha = jax.lax.fori_loop(0, 2, aim, (jnp.zeros_like(y), jnp.zeros_like(z), zero, zero))
         return y + alpha * dy, z + alpha * dz
 
 
@@ -175,8 +171,10 @@ def _jordan(x: Array, y: Array) -> Array:
 
 
 def _arrow(x: Array) -> Array:
-    """Matrices of y -> x o y, one for each line."""
-    return jax.vmap(lambda a: jax.jacfwd(lambda b: _jordan(a[None], b[None])[0])(a))(x)
+    """Matrices of y -> x o y, one for each line: x_0 I + e x^T + x e^T - 2 x_0 e e^T."""
+    e = np.eye(x.shape[1])[0]
+    scalar = x[:, :1, None]
+    return scalar * np.eye(x.shape[1]) + e[:, None] * x[:, None] + x[:, :, None] * e - 2 * scalar * np.outer(e, e)
 
 
 def _times(blocks: Array, rows: Array) -> Array:

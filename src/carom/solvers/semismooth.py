@@ -1,6 +1,8 @@
-"""Semismooth Newton on the projective equations [Studer2008 (19)]; behind it damping, PSOR and enumeration of modes."""
+"""Semismooth Newton on the projective equations [Studer2008 (19)]; behind it interior points and enumeration of modes."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -24,16 +26,16 @@ class SemismoothNewton(eqx.Module):
     """Newton on `P - prox(P - r (G P + c)) = 0`, differentiated row by row: finite, and exact to rounding.
 
     With intervals the equation is piecewise linear: once the modes are right, one iteration solves it. If Newton has
-    not converged after `max_iter` iterations, as happens where laws depend on each other, `InteriorPoint` and damped
-    iterations (Levenberg and Marquardt: the Jacobian plus a part of the identity as large as the residual) take over,
-    and from the best impulses found `fallback`. Where Coulomb friction can make
+    not converged after `max_iter` iterations, as happens where laws depend on each other, `fallback` goes on from the
+    best impulses so far, and damped iterations (Levenberg and Marquardt: the Jacobian plus a part of the identity as
+    large as the residual) polish what it found. Where Coulomb friction can make
     the problem ambiguous or unsolvable (Painleve) and at most four contacts are closed, all modes are tried, and none
     or more than one consistent mode is an error.
 
     Args:
         tol: wanted residual, relative to the impulses.
         max_iter: Newton iterations before the others take over.
-        fallback: what goes on when Newton cycles.
+        fallback: the solver that goes on where Newton fails; by default `InteriorPoint`, with friction elements `PSOR`.
         enumerate_modes: whether doubtful problems are enumerated.
         enough: residual that counts as solved where nothing reaches `tol`. Laws that depend on each other may contradict
             each other by rounding; the impulses that settle this are only as good.
@@ -44,7 +46,7 @@ class SemismoothNewton(eqx.Module):
 
     tol: float = 1e-12
     max_iter: int = 12
-    fallback: PSOR = PSOR()
+    fallback: Any = None
     enumerate_modes: bool = True
     enough: float = 1e-9
 
@@ -75,16 +77,21 @@ class SemismoothNewton(eqx.Module):
         doubtful = jnp.any(problem.active & problem.doubtful) if enumerable else jnp.asarray(False)
 
         def rescue(found: ContactResult) -> ContactResult:
-            best = found if problem.laws.elements else InteriorPoint(self.tol)(problem, found.P)
+            best = self.fallback_for(problem)(problem, found.P)
             best = self.damped(problem, best)
-            near = best.residual <= self.enough
-            fallback = eqx.tree_at(lambda s: s.tol, self.fallback, jnp.where(near, self.enough, self.tol))
-            result = fallback.go_on(problem, best.P, best.residual)
-            result = eqx.tree_at(lambda x: x.iterations, result, k + best.iterations + result.iterations)
-            failed = result.status == Status.CONTACT_NOT_SOLVED
+            status = jnp.where(best.residual <= self.enough, Status.OK, Status.CONTACT_NOT_SOLVED).astype(jnp.int32)
+            result = ContactResult(best.P, best.residual, k + best.iterations, status)
+            failed = status == Status.CONTACT_NOT_SOLVED
             return consistent_modes(problem, result, doubtful | failed) if enumerable else result
 
         return rarely(trouble | doubtful, rescue, found)
+
+    def fallback_for(self, problem: ContactProblem) -> Any:
+        """What goes on where Newton's iterations fail."""
+        if self.fallback is not None:
+            return self.fallback
+        cones = problem.laws.contacts > 0 and not problem.laws.elements
+        return InteriorPoint(self.tol) if cones else PSOR(self.tol)
 
     def damped(self, problem: ContactProblem, start: ContactResult) -> ContactResult:
         """The best of what damped Newton iterations find from `start`."""
