@@ -30,6 +30,7 @@ from carom.methods.contact_rows import (
 )
 from carom.solvers.contact_problem import CONSTRAINT, ContactProblem, contact_problem
 from carom.solvers.redundant import within_range
+from carom.solvers.self_stress import without_self_stress
 from carom.solvers.semismooth import SemismoothNewton
 from carom.solvers.small import inverse_small, rarely, solve_small, times
 from carom.state import Info, State, Step
@@ -114,7 +115,7 @@ class MoreauMidpoint(AbstractMethod):
             u_E = u + du
             q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))
             return Step(state.moved(t + h, q_E, u_E), memory, Info(mode=memory.mode, event=jnp.zeros(0, jnp.int32)))
-        result = self.solver(problem, h * memory.force)
+        result = self.solver(problem, without_self_stress(problem, h * memory.force))
         u_E = u + du + times(M_inv_W, result.P)  # (15)
         q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))  # (21)
         if system.constraints is not None:

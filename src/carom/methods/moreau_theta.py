@@ -22,6 +22,7 @@ from carom.methods.base import SMOOTH, AbstractMethod
 from carom.methods.contact_rows import ContactRows, contact_rows, events, laws_of, unknown_modes
 from carom.methods.moreau import TOUCHING, onto_constraints
 from carom.solvers.contact_problem import ContactProblem, ContactResult, Laws, contact_problem
+from carom.solvers.self_stress import without_self_stress
 from carom.solvers.semismooth import SemismoothNewton
 from carom.solvers.small import solve_small
 from carom.state import Info, State, Status, Step
@@ -150,7 +151,7 @@ def theta_step(
             friction=rows.friction,
             limits=h * rows.limits,
         )
-        result = solver(problem, P) if rows.laws.rows else ContactResult.without_laws()
+        result = solver(problem, without_self_stress(problem, P)) if rows.laws.rows else ContactResult.without_laws()
         new = free + M_inv_W @ result.P
         size = jnp.max(jnp.abs(new - v1)) / (jnp.max(jnp.abs(new)) + jnp.max(jnp.abs(v)) + 1e-290)
         rows = eqx.tree_at(lambda r: r.gamma, rows, gamma_k)

@@ -48,7 +48,7 @@ class SemismoothNewton(eqx.Module):
     max_iter: int = 12
     fallback: Any = None
     enumerate_modes: bool = True
-    enough: float = 1e-9
+    enough: float = 1e-8
 
     def __call__(self, problem: ContactProblem, P: Array) -> ContactResult:
         """Solve from the guess P."""
