@@ -80,7 +80,7 @@ def planned(system: System, state: State, t1: float, rtol: Any, atol: Any) -> Pl
     ends = segment_ends(system, state, t1)
     span = float(ends[-1] - ends[0])
     words = f"Adaptive(rtol={rtol:g}, atol={np.asarray(atol).tolist()})"
-    if "contacts" in system.features and span > 0:
+    if {"contacts", "friction"} & system.features and span > 0:
         control = Adaptive(rtol, atol, h_max=_LONGEST_FLIGHT * span)
         words = f"{words[:-1]}, h_max={_LONGEST_FLIGHT * span:g})"
     if objection := control.objection(system, state, ends):

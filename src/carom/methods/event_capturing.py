@@ -27,9 +27,9 @@ import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from carom.methods.active_set import Coefficients, Motion, Point, onto_active, smooth_piece, survey
-from carom.methods.base import SMOOTH, AbstractMethod
+from carom.methods.base import SMOOTH, AbstractMethod, hermite
 from carom.methods.contact_rows import UNKNOWN_MODE, Event, events, laws_of, unknown_modes
-from carom.methods.location import Aim, Trial, locate, status_of
+from carom.methods.location import LOOKS, Aim, Trial, locate, status_of
 from carom.methods.margins import at_rest, headings, margins, resolved
 from carom.methods.modes import Modes, by_row, frictions_of_contacts, lengths, totals
 from carom.methods.moreau_theta import report, theta_step
@@ -251,8 +251,12 @@ class EventCapturing(AbstractMethod):
             at = survey(system, state.t + tau, piece.q, piece.v).under(modes)
             return Trial(tau, piece, at, margins(at, modes, now.nominal))
 
+        def inside(trial: Trial) -> Array:
+            return margins_inside(system, state, start, trial, modes, now.nominal)
+
         aim = Aim(window, (1 - self.theta) * window, now.floor)  # so that (16b) puts the bounce at its place
-        search = locate(attempt, start, margins(start, modes, now.nominal), longest, aim, jnp.any(now.located))
+        at_start = margins(start, modes, now.nominal)
+        search = locate(attempt, inside, start, at_start, longest, aim, jnp.any(now.located))
         trial, tau = search.trial, search.trial.tau
         at, q, v = trial.at.point, trial.piece.q, trial.piece.v
         located = jnp.any(search.suspects) & falling(at, modes, window, now.nominal)
@@ -355,6 +359,26 @@ class EventCapturing(AbstractMethod):
             when = float(solution.t[np.argmax(redundant)])
             msg = f"active constraints were redundant at t = {when:.6g}: their multipliers are those of least squares"
             warnings.warn(msg, stacklevel=4)
+
+
+def margins_inside(system: System, state: State, start: Motion, trial: Trial, modes: Modes, span: Array) -> Array:
+    """Margins at the `LOOKS` of a trial, with positions and velocities from cubics; forces only if some law is held."""
+    laws, piece = modes.laws, trial.piece
+    if not laws.count:
+        return jnp.zeros((LOOKS.size, 0))
+    t0, t1 = state.t, state.t + trial.tau
+    t = t0 + jnp.asarray(LOOKS) * trial.tau
+    ends = (system.rate(t0, state.q, state.v), system.rate(t1, piece.q, piece.v))
+    q = jax.vmap(lambda s: hermite(t0, t1, state.q, piece.q, *ends, s))(t)
+    v = jax.vmap(lambda s: hermite(t0, t1, state.v, piece.v, start.acceleration, trial.at.acceleration, s))(t)
+
+    def of_all(_) -> Array:
+        return jax.vmap(lambda *place: margins(survey(system, *place).under(modes), modes, span).value)(t, q, v)
+
+    if laws.count > laws.contacts:
+        return of_all(None)
+    gaps = jax.vmap(lambda s, x: system.contacts.gaps(system.params, s, x))(t, q)
+    return rarely(jnp.any(modes.closed), of_all, gaps)
 
 
 def most_doubtful(at: Point, taking_part: Array) -> tuple[int, float]:

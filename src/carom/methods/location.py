@@ -3,6 +3,9 @@
 An open contact has an event where its gap is negative and falling; a closed one where its multiplier is negative;
 friction that sticks where its limit is reached, friction that slides where its slip turns round (`margins`). Right
 after a bounce the gap may be negative but rises: the bracket then begins at the apex, as the corrected algorithm wants.
+
+A margin may be negative inside a step and positive at both ends. A step without an event at its end is therefore looked
+into: margins at a quarter, half and three quarters of it, and the polynomial through these and the ends (`dip`).
 """
 
 from __future__ import annotations
@@ -12,16 +15,23 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from carom.methods.active_set import Motion, Piece
 from carom.methods.margins import Margins
+from carom.solvers.small import rarely
 from carom.state import Status
 
 _MOST_TRIALS = 120
 _JUMP = 100.0  # a gap that changes by so many times its rate over the bracket jumps
 _ROUNDING = 1e-12
 _CLOSE = 1 / 16  # of the window: impacts are aimed at so well
+LOOKS = np.array([0.25, 0.5, 0.75])  # parts of a step at which margins are looked at
+_FINE = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, 65)) ** 2  # places of the polynomial through them
+_NODES = np.concatenate([[0.0], LOOKS, [1.0]])
+_POLYNOMIAL = np.stack([np.prod([(_FINE - y) / (x - y) for y in _NODES if y != x], axis=0) for x in _NODES], axis=1)
+_FOURTH_DIFFERENCE = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
 _SHORTEST = 1e-4  # of the step: a piece whose equations cannot be solved is tried again, not shorter than this
 
 
@@ -59,12 +69,18 @@ class Aim(eqx.Module):
 
 
 def locate(
-    attempt: Callable[[Array], Trial], start: Motion, margins: Margins, h: Array, aim: Aim, idle: Array
+    attempt: Callable[[Array], Trial],
+    inside: Callable[[Trial], Array],
+    start: Motion,
+    margins: Margins,
+    h: Array,
+    aim: Aim,
+    idle: Array,
 ) -> Search:
     """The first event in (0, h], to within `aim.window`; without one the trial over the whole step.
 
-    `attempt(tau)` integrates over tau; `start` and `margins` are those at zero. `idle` (of a lane that has something
-    else to do) ends the search at once.
+    `attempt(tau)` integrates over tau, `inside(trial)` are the margins at the `LOOKS` of a trial; `start` and `margins`
+    are those at zero. `idle` (of a lane that has something else to do) ends the search at once.
     """
     window = aim.window
 
@@ -82,14 +98,14 @@ def locate(
         failed = trial.piece.status != Status.OK
         over = trial.margins.over & ~failed
         seen = jnp.any(over) | failed
-        dip = jnp.where((s.k == 0) & ~seen, dive(margins, trial), jnp.inf)
-        dipped = jnp.isfinite(dip)
+        deepest = rarely((s.k == 0) & ~seen, lambda _: dip(margins, inside(trial), trial, window), jnp.asarray(jnp.inf))
+        dipped = jnp.isfinite(deepest)
         closing = (s.high - s.low <= window) | ((s.k > 0) & (trial.tau == s.high))
         keep = lambda new, old: jnp.where(seen, new, old)  # noqa: E731
         s = Search(
             trial,
             jnp.where(dipped, s.low, keep(s.low, trial.tau)),
-            jnp.where(dipped, 2 * dip, keep(trial.tau, s.high)),  # the next trial is the middle
+            jnp.where(dipped, 2 * deepest, keep(trial.tau, s.high)),  # the next trial is the middle
             keep(s.margin_low, trial.margins.value),
             keep(jnp.where(failed, s.margin_high, trial.margins.value), s.margin_high),
             keep(over, s.suspects),
@@ -120,18 +136,21 @@ def locate(
     return jax.lax.while_loop(running, look, first)
 
 
-def dive(before: Margins, trial: Trial) -> Array:
-    """When a margin that falls at first and rises in the end is under zero, by its cubic; infinite if never."""
-    now, tau = trial.margins, trial.tau
-    a, b, fall, rise = before.value, now.value, tau * before.rate, tau * now.rate
-    turns = before.timed & now.timed & (a > 0) & (fall < 0) & (rise > 0)
-    cubic, square = 2 * (a - b) + fall + rise, 3 * (b - a) - 2 * fall - rise
-    root = jnp.sqrt(jnp.maximum(square**2 - 3 * cubic * fall, 0.0))
-    bottom = jnp.where(turns, -fall / jnp.where(turns, square + root, 1.0), 0.0)  # where the cubic's slope is zero
-    depth = -(a + bottom * (fall + bottom * (square + bottom * cubic)))
-    bend = jnp.maximum(square + 3 * cubic * bottom, 1e-290)
-    under = bottom - 0.5 * jnp.sqrt(jnp.maximum(depth, 0.0) / bend)  # half way from the crossing to the bottom
-    return tau * jnp.min(jnp.where(turns & (depth > 0) & (under > 0), under, jnp.inf), initial=jnp.inf)
+def dip(before: Margins, within: Array, trial: Trial, window: Array) -> Array:
+    """Where to look for a margin that is negative inside a trial, by its polynomial; infinite if none can be.
+
+    The fourth difference of the five values bounds the polynomial's error: a margin that comes as close to zero is
+    looked at too. Gaps must still fall there: half way from their crossing to the bottom.
+    """
+    values = jnp.concatenate([before.value[None], within, trial.margins.value[None]])
+    doubt = jnp.abs(jnp.asarray(_FOURTH_DIFFERENCE) @ values)
+    curve = jnp.asarray(_POLYNOMIAL) @ values
+    bottom, first = jnp.argmin(curve, axis=0), jnp.argmax(curve < 0, axis=0)
+    lowest = jnp.min(curve, axis=0)
+    at = jnp.where(lowest < 0, (first + bottom + 1) // 2, bottom)
+    tau = trial.tau * jnp.asarray(_FINE)[at]
+    inner = (bottom > 0) & (bottom < _FINE.size - 1) & (values[0] > 0)
+    return jnp.min(jnp.where(inner & (lowest < doubt) & (tau > window), tau, jnp.inf), initial=jnp.inf)
 
 
 def crossing(s: Search, aim: Aim) -> tuple[Array, Array]:
