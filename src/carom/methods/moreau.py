@@ -98,8 +98,9 @@ class MoreauMidpoint(AbstractMethod):
         not_finite = 0.0 * jnp.concatenate(
             [rows.gap, jnp.zeros(rows.laws.rows - rows.laws.contacts)]
         )  # NaN where a gap is
-        along, turn = _turning(system, rows, t_M, q_M, u, h)
-        stays = along & (memory.mode[: along.size] == CONSTRAINT)
+        closed = memory.mode[: rows.laws.contacts] == CONSTRAINT
+        along, turn = _turning(system, rows, closed, t_M, q_M, u, h)
+        stays = along & closed
         moved = times(rows.W, du)
         active = (rows.gap <= TOUCHING * h * jnp.abs(moved[: along.size])) | stays
         problem = contact_problem(
@@ -127,18 +128,24 @@ class MoreauMidpoint(AbstractMethod):
         return Step(state.moved(t + h, q_E, u_E), MoreauMemory(result.P / h, mode, memory.M_inv), info)
 
 
-def _turning(system: System, rows: ContactRows, t: Array, q: Array, u: Array, h: Array) -> tuple[Array, Array]:
+def _turning(
+    system: System, rows: ContactRows, closed: Array, t: Array, q: Array, u: Array, h: Array
+) -> tuple[Array, Array]:
     """Contacts that approach or leave a curved surface no faster than it turns away within the step, and h kappa.
 
     kappa is the derivative of the relative velocities with constant u. (17) takes directions at q_M for velocities at
     q_B and q_E: relative velocities are wrong by h kappa / 2, the tangent from q_B to q_M opens the gap by
-    h^2 g'' / 8, and a contact along a curved surface would open and bounce again and again.
+    h^2 g'' / 8, and a contact along a curved surface would open and bounce again and again. Friction of contacts that
+    were closed before, and of elements, counts the turn too: what sticks to a belt that accelerates has its velocity at
+    the end of the step, not in its middle.
     """
     n, laws = rows.laws.contacts, rows.laws
     turn = h * turning_rates(system, t, q, u)
     along = (turn[:n] != 0) & (jnp.abs(rows.gamma[:n]) <= _ALONG * jnp.abs(turn[:n]))
-    others = jnp.zeros(laws.rows - n - n * laws.directions, bool)
-    return along, jnp.where(jnp.concatenate([along, jnp.repeat(along, laws.directions), others]), turn, 0.0)
+    *_, elements, bilateral = laws.sizes
+    tangential = jnp.repeat(along | closed, laws.directions)
+    counted = jnp.concatenate([along, tangential, jnp.ones(elements, bool), jnp.zeros(bilateral, bool)])
+    return along, jnp.where(counted, turn, 0.0)
 
 
 def _report(rows: ContactRows, problem: ContactProblem, result: Any, before: Array, mode: Array, h: Array) -> Info:
