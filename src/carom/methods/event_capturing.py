@@ -27,7 +27,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from carom.methods.active_set import Coefficients, Motion, Point, onto_active, redundancy, smooth_piece, survey
-from carom.methods.base import SMOOTH, AbstractMethod
+from carom.methods.base import SMOOTH, AbstractMethod, Gives
 from carom.methods.contact_rows import UNKNOWN_MODE, Event, events, laws_of, unknown_modes
 from carom.methods.location import Aim, Trial, locate, status_of
 from carom.methods.margins import at_rest, headings, margins, resolved
@@ -110,7 +110,7 @@ class EventCapturing(AbstractMethod):
     tolerance: Array | None
 
     handles = SMOOTH | {"contacts", "friction", "constraints"}
-    gives = frozenset({"modes", "local error"})
+    gives = frozenset({Gives.MODES, Gives.LOCAL_ERROR})  # a step ends at an event
 
     def __init__(
         self,
@@ -199,6 +199,10 @@ class EventCapturing(AbstractMethod):
         modes = Modes(touching, at_rest(at, _TOUCHING), headings(at, at.gamma), at.laws)
         zero = jnp.zeros((), jnp.int32)
         return CaptureMemory(modes, jnp.zeros(n, bool), unknown_modes(at.laws), True, jnp.zeros(()), False, zero)
+
+    def modes(self, memory: CaptureMemory) -> Array:
+        """Those of the last row."""
+        return memory.last
 
     def step(self, system: System, state: State, memory: CaptureMemory, h: Array) -> Step:
         """One smooth piece, or one critical step."""

@@ -32,6 +32,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.methods.base import Gives
 from carom.methods.quadrature import impulse, rule
 from carom.methods.stability import LimitedMethod
 from carom.state import Info, State, Step
@@ -79,7 +80,7 @@ class PseudoEnergy(LimitedMethod):
     corrections: int = eqx.field(default=1, static=True)
 
     handles = frozenset({"mass matrix", "forces", "rate damping"})
-    gives = frozenset({"momentum jump"})
+    gives = frozenset({Gives.WHOLE_STEPS, Gives.MOMENTUM_JUMP})
 
     def __check_init__(self):
         rule(self.quadrature)

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.methods.base import AbstractMethod
+from carom.methods.base import AbstractMethod, Gives
 from carom.solvers.spectral import lanczos, largest_ritz_value, start_vector
 from carom.state import State
 from carom.systems.system import System
@@ -55,7 +55,7 @@ class LimitedMethod(AbstractMethod):
         """Look at the stability limit again, and at the gap between energy and pseudo-energy if there is one."""
         if not self.told:
             warn_if_fallen(solution, self.rates(solution.system, solution.q.shape[1]))
-        if "momentum jump" in self.gives:
+        if Gives.MOMENTUM_JUMP in self.gives:
             warn_if_torn(solution)
 
 
