@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from carom.methods.base import AbstractMethod, Gives
@@ -20,6 +21,7 @@ from carom.state import Carry, Info, Mark, Row, State, Status, Step
 from carom.systems.system import System
 
 PyTree = Any
+_ROUNDING = 4 * float(np.finfo(float).eps)
 SAME = 1e-9  # a remainder of this part of a step counts as none
 
 
@@ -99,13 +101,15 @@ def take(system: System, method: AbstractMethod, carry: Carry, aim: Aim) -> Trie
 
 def tried(carry: Carry, aim: Aim, step: Step) -> Tried:
     """What a step amounts to: it ends on the target, or where it stopped short; one that cannot move time fails."""
-    arrived = (step.state.t >= aim.start.t + aim.inner) | (step.state.t >= aim.target)
+    arrived = step.state.t >= aim.start.t + aim.inner - _ROUNDING * aim.target
     state = step.state.moved(jnp.where(arrived, aim.target, step.state.t), step.state.q, step.state.v)
     h = jnp.where(arrived, aim.h, step.state.t - carry.state.t)
     lands = arrived & aim.lands
     status = step_status(step)
-    stuck = (status == Status.OK) & ~(aim.target > carry.state.t)
-    status = jnp.where(stuck, Status.STEP_TOO_SMALL, status)
+    moves = ~arrived | (step.state.t > carry.state.t)
+    if carry.ends.size > 2:
+        moves = moves & (aim.target > carry.state.t)  # the start was nudged
+    status = jnp.where((status == Status.OK) & ~moves, Status.STEP_TOO_SMALL, status)
     return Tried(Mark(state, step.memory, carry.k + 1, carry.segment + lands), h, arrived, lands, status, step.info)
 
 
