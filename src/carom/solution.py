@@ -248,7 +248,8 @@ class Solution:
     def state(self) -> State:
         """The last accepted state."""
         s = self.carry.state
-        return State(s.q, self.running.outer_velocity(s.t, s.q, s.v), Clock.of(self.carry).time(s.t))
+        system = self.system.since(self.carry.epoch)
+        return State(s.q, system.outer_velocity(s.t, s.q, s.v), Clock.of(self.carry).time(s.t))
 
     @cached_property
     def clock(self) -> Clock:
@@ -257,8 +258,8 @@ class Solution:
 
     @property
     def running(self) -> System:
-        """The system as the run's last steps saw it, its t the time since the start."""
-        return self.system.since(self.carry.epoch)
+        """The system as the run saw it: its t is `elapsed`."""
+        return self.system.since(self.clock.epoch)
 
     @property
     def force(self) -> np.ndarray:
@@ -284,18 +285,18 @@ class Solution:
     def account(self) -> Account:
         """Energies and residuals of the saved rows."""
         n, rows = len(self), repeated_last(len(self))
-        t, q, v = self.t[rows], self.q[rows], self.v[rows]
-        kinetic, potential = (np.asarray(e)[:n] for e in energies(self.system, t, q, v))
+        t, q, v, system = self.elapsed[rows], self.q[rows], self.v[rows], self.running
+        kinetic, potential = (np.asarray(e)[:n] for e in energies(system, t, q, v))
         extra = {
             name.removeprefix("extra."): values for name, values in self.columns.items() if name.startswith("extra.")
         }
         residual = self.columns.get("residual", np.zeros(len(self)))
         if "work" in self.columns:
             extra["contact work"] = self.work
-        if self.system.contacts is not None:
-            extra["penetration"] = np.maximum(-np.asarray(_gaps(self.system, t, q))[:n], 0.0)
-        if self.system.constraints is not None:
-            extra["drift"] = np.asarray(_drift(self.system, t, q))[:n]
+        if system.contacts is not None:
+            extra["penetration"] = np.maximum(-np.asarray(_gaps(system, t, q))[:n], 0.0)
+        if system.constraints is not None:
+            extra["drift"] = np.asarray(_drift(system, t, q))[:n]
         return Account(kinetic, potential, residual, extra | self.method.evidence(self, kinetic + potential))
 
     def at(self, times: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -308,7 +309,7 @@ class Solution:
         if times.min() < self.t[0] or times.max() > self.t[-1]:
             msg = f"times must lie between {self.t[0]:g} and {self.t[-1]:g}"
             raise ValueError(msg)
-        system, rows, times = self.system.since(self.clock.epoch), self.elapsed, self._elapsed(times)
+        system, rows, times = self.running, self.elapsed, self._elapsed(times)
         right = np.clip(np.searchsorted(rows, times), 1, len(self) - 1)
         left = right - 1
         v_left_limit = self.columns.get("v_minus", self.columns["v"])

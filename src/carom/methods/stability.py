@@ -107,8 +107,8 @@ def warn_if_fallen(solution: Any, rates: list[Rate]) -> None:
     """Warn if the limit at a few later states lies under the steps taken there."""
     rows = np.unique(np.linspace(0, len(solution) - 1, _REVIEWED + 1).astype(int))[1:]
     for row, (count, among, where) in itertools.product(rows, rates):
-        state = State(solution.q[row], solution.v[row], solution.t[row])
-        limit, h = stability_limit(solution.system, state, among), solution.h[row] / count
+        state = State(solution.q[row], solution.v[row], solution.elapsed[row])
+        limit, h = stability_limit(solution.running, state, among), solution.h[row] / count
         if h > (1 + _NEAR) * limit:
             msg = (
                 f"at t = {solution.t[row]:.6g} the step{where} h = {h:.6g} lies above the stability limit there, "

@@ -22,7 +22,7 @@ from jaxtyping import Array, ArrayLike
 
 from carom.methods.base import AbstractMethod, Gives
 from carom.state import Carry, Info, Row, State, Status
-from carom.stepping.base import AbstractStepping, Aim, Tried, after, take
+from carom.stepping.base import AbstractStepping, Aim, Tried, after, crawls, take
 from carom.systems.arguments import numbers
 from carom.systems.system import System
 
@@ -120,7 +120,7 @@ class Adaptive(AbstractStepping):
         failed = tried.status != Status.OK
         ok = ~failed & (error <= 1.0)
         pace = self.paced(method, carry.stepping, aim, tried, ok, error)
-        hopeless = ~ok & (pace.h < _SMALLEST_PART * carry.ends[-1])
+        hopeless = ~ok & (pace.h < _SMALLEST_PART * carry.ends[-1]) | crawls(pace.h, tried)
         status = jnp.where(hopeless, jnp.where(failed, tried.status, Status.STEP_TOO_SMALL), Status.OK)
         return after(system, carry, tried, ok, pace, status)
 

@@ -22,6 +22,7 @@ from carom.systems.system import System
 
 PyTree = Any
 _ROUNDING = 4 * float(np.finfo(float).eps)
+_CRAWLING = 64 * float(np.finfo(float).eps)
 SAME = 1e-9  # a remainder of this part of a step counts as none
 
 
@@ -130,6 +131,11 @@ def after(
     counts = carry.counts.add(tried.info, ok)
     times = (carry.ends, carry.instants)
     return Carry(mark.state, mark.memory, stepping, *times, mark.segment, mark.k, ending, done, counts), row
+
+
+def crawls(size: Array, tried: Tried) -> Array:
+    """Whether steps of this size say nothing to the time that is reached: it moves by other steps than the motion."""
+    return size < _CRAWLING * tried.ahead.state.t
 
 
 def choose(condition: Array, yes: PyTree, no: PyTree) -> PyTree:

@@ -10,7 +10,7 @@ from jaxtyping import Array
 
 from carom.methods.base import AbstractMethod, Gives
 from carom.state import Carry, Row, State, Status, Step
-from carom.stepping.base import AbstractStepping, Aim, after, step_status, tried
+from carom.stepping.base import AbstractStepping, Aim, after, crawls, step_status, tried
 from carom.systems.system import System
 
 _SOLVES = 40
@@ -113,7 +113,7 @@ def _accept(system: System, carry: Carry, search: Search) -> tuple[Carry, Row]:
     counted = (search.evaluations, search.iterations)
     step = eqx.tree_at(lambda s: (s.info.evaluations, s.info.iterations), search.step, counted)
     found = tried(carry, search.aim, step)
-    unsolved = (found.status == Status.OK) & ~search.done
+    unsolved = (found.status == Status.OK) & (~search.done | (crawls(search.aim.h, found) & ~found.lands))
     status = jnp.where(unsolved, Status.STEP_TOO_SMALL, found.status)
     ok = status == Status.OK
     size = jnp.where(ok & ~found.lands, search.aim.h, carry.stepping)

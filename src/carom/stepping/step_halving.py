@@ -21,7 +21,7 @@ from jaxtyping import Array
 
 from carom.methods.base import AbstractMethod, Gives
 from carom.state import Carry, Info, Row, State, Status, Step
-from carom.stepping.base import AbstractStepping, Aim, after, choose, tried
+from carom.stepping.base import AbstractStepping, Aim, after, choose, crawls, tried
 from carom.systems.system import System
 
 _SMALLEST_PART = 1e-12  # of the run: a smaller step is an error
@@ -95,7 +95,7 @@ class StepHalving(AbstractStepping):
         p = self.order + self.smooth(method, carry.memory, half.info, last.info)
         size = aim.h * self.factor(error, p, missed | failed)
         size = jnp.where(ok & aim.lands, jnp.maximum(size, carry.stepping), size)
-        too_small = ~ok & (size < _SMALLEST_PART * carry.ends[-1])
+        too_small = ~ok & (size < _SMALLEST_PART * carry.ends[-1]) | crawls(size, both)
         status = jnp.where(too_small, jnp.where(failed, both.status, Status.STEP_TOO_SMALL), Status.OK)
         return after(system, carry, both, ok, size, status)
 

@@ -37,28 +37,28 @@ def probe(system: System, state: State) -> None:
     seen = (kind, tuple(np.shape(x) for x in numbers), state.q.shape, state.v.shape)
     if seen not in _passed:
         for role, fn, expect in _functions(system, state):
-            expect(role, result(fn, role, system.given, state, system))
+            expect(role, result(fn, role, state, system))
         _passed.add(seen)
 
 
 def probe_stop(stop: UserFunction, system: System, state: State) -> None:
     """Refuse a stop condition that is no number, or negative at the start."""
-    shape = result(stop, "stop", system.given, state, system)
+    shape = result(stop, "stop", state, system)
     _one_number("stop", shape)
     if shape.dtype == bool:
         msg = "stop must return a number that turns negative where the run shall end, got True or False"
         raise TypeError(msg)
     arguments = _arguments(state, system)
-    value = float(np.squeeze(stop(system.given, **arguments)))
+    value = float(np.squeeze(stop(_given(system, state), **arguments)))
     size = 1.0 + max(np.max(np.abs(arguments[name]), initial=0.0) for name in ("q", "v"))
     if not value >= -_ROUNDING * size:  # a run may start where another one was stopped
         msg = f"stop is {value:g} at the start (t = {float(state.t):g}); the run ends where it turns negative"
         raise ValueError(msg)
 
 
-def result(fn: UserFunction, role: str, given: Given, state: State, system: System) -> jax.ShapeDtypeStruct:
+def result(fn: UserFunction, role: str, state: State, system: System) -> jax.ShapeDtypeStruct:
     """Shape and type of what a function returns; its failure is told in the user's words."""
-    arguments = _arguments(state, system)
+    given, arguments = _given(system, state), _arguments(state, system)
     name = _called(fn.fn, role)
 
     def with_numpy() -> Any:
@@ -88,12 +88,17 @@ def result(fn: UserFunction, role: str, given: Given, state: State, system: Syst
         raise _same_kind(error)(msg) from error
 
 
+def _given(system: System, state: State) -> Given:
+    """What functions are given in a run from this state."""
+    return Given(system.params, np.asarray(state.t)[()])
+
+
 def _arguments(state: State, system: System) -> dict[str, Any]:
     q = np.asarray(state.q)
     lam = np.zeros(0)
     if system.constraints is not None and any("lam" in f.takes for f in system.forces.values()):
         lam = np.zeros(jax.eval_shape(system.constraint, state.t, state.q).shape)
-    return {"t": np.asarray(state.t)[()], "q": q, "v": np.asarray(state.v), "lam": lam}
+    return {"t": np.float64(0.0), "q": q, "v": np.asarray(state.v), "lam": lam}
 
 
 def _something(value: Any) -> Any:
@@ -159,7 +164,7 @@ def _functions(system: System, state: State) -> Iterator[tuple[str, UserFunction
 def _contact_functions(system: System, state: State) -> Iterator[tuple[str, UserFunction, Expect]]:
     contacts = system.contacts
     yield "gap", contacts.gap, _entries("contacts")
-    count = int(np.prod(result(contacts.gap, "gap", system.given, state, system).shape))
+    count = int(np.prod(result(contacts.gap, "gap", state, system).shape))
     for name in ("slip", "slip_velocity"):
         if getattr(contacts, name) is not None:
             yield name, getattr(contacts, name), _per_law(count)

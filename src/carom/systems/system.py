@@ -25,7 +25,6 @@ from carom.systems.lagrangian import Lagrangian
 
 Part = Interactions | UserFunction
 CONSERVATIVE = "conservative"
-_APART = 4 * float(np.finfo(float).eps)  # relative to the sum of two times: they stay apart when added
 
 
 class Origin:
@@ -205,7 +204,8 @@ class System(eqx.Module):
     def beside(self, t: Any, side: float) -> Any:
         """The next elapsed time before (`side` -1) or after t (1) that the user's functions can tell from it."""
         xp = np if isinstance(t, np.ndarray) else jnp
-        apart = t + side * _APART * (abs(self.epoch) + abs(t))
+        size = xp.maximum(abs(t), abs(self.epoch + t))
+        apart = t + side * 2 * (xp.nextafter(size, np.inf) - size)  # two, as the sum of both times is rounded
         return xp.where(self.epoch == 0, xp.nextafter(t, side * np.inf), apart)
 
     @property
