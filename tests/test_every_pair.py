@@ -141,9 +141,7 @@ def test_a_batch_leaves_the_carry_as_it_was(method, stepping, feature):
 @pytest.mark.parametrize("stepping", ["Switching", "StepHalving", "EnergyGap", "Reversible"])
 def test_a_method_that_stops_short_is_refused_where_whole_steps_are_needed(stepping):
     with pytest.raises(ValueError, match=f"{stepping} needs .*'steps that never stop short'.* which EventCapturing"):
-        carom.simulate(
-            SYSTEMS["contacts"], PLANE, METHODS["EventCapturing"], t1=3.0, stepping=STEPPINGS[stepping]
-        )
+        carom.simulate(SYSTEMS["contacts"], PLANE, METHODS["EventCapturing"], t1=3.0, stepping=STEPPINGS[stepping])
 
 
 def test_a_method_that_stops_short_is_no_base_of_extrapolation():
@@ -153,6 +151,4 @@ def test_a_method_that_stops_short_is_no_base_of_extrapolation():
 
 def test_an_error_in_units_of_a_tolerance_is_not_a_symmetric_one():
     with pytest.raises(ValueError, match="Reversible needs 'symmetric error estimate', which Extrapolated does not"):
-        carom.simulate(
-            SYSTEMS["contacts"], PLANE, METHODS["Extrapolated"], t1=3.0, stepping=STEPPINGS["Reversible"]
-        )
+        carom.simulate(SYSTEMS["contacts"], PLANE, METHODS["Extrapolated"], t1=3.0, stepping=STEPPINGS["Reversible"])

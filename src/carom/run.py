@@ -244,9 +244,7 @@ def refuse(system: System, state: State, method: AbstractMethod, stepping: Abstr
     caution(system, state, method, stepping, ends)
 
 
-def caution(
-    system: System, state: State, method: AbstractMethod, stepping: AbstractStepping, ends: np.ndarray
-) -> None:
+def caution(system: System, state: State, method: AbstractMethod, stepping: AbstractStepping, ends: np.ndarray) -> None:
     """Warn about what can run, but perhaps not as it was meant."""
     span = float(ends[-1] - ends[0])
     if ends[0] != 0:

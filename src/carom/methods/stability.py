@@ -15,6 +15,7 @@ from jaxtyping import Array
 from carom.methods.base import AbstractMethod, Gives
 from carom.solvers.spectral import lanczos, largest_ritz_value, start_vector
 from carom.state import State
+from carom.systems.arguments import users_frame
 from carom.systems.system import System
 
 _STEPS = 60
@@ -97,7 +98,7 @@ def refuse_unstable(h: float, limit: float, told: bool, where: str) -> None:
     facts = f"the step{where} h = {h:.6g} lies {{}} the stability limit {limit:.6g} [Marazzato2019 (16)]"
     if h <= (1 + _NEAR) * limit:
         msg = f"{facts.format('at')}: errors may grow with time; reduce h"
-        warnings.warn(msg, StabilityWarning, stacklevel=6)
+        warnings.warn(msg, StabilityWarning, stacklevel=users_frame())
     elif not told:
         msg = f"{facts.format('above')}: reduce h, or pass beyond_limit=True to run all the same"
         raise ValueError(msg)
@@ -114,7 +115,7 @@ def warn_if_fallen(solution: Any, rates: list[Rate]) -> None:
                 f"at t = {solution.t[row]:.6g} the step{where} h = {h:.6g} lies above the stability limit there, "
                 f"{limit:.6g} [Marazzato2019 (16)]: run again with a smaller h"
             )
-            warnings.warn(msg, StabilityWarning, stacklevel=4)
+            warnings.warn(msg, StabilityWarning, stacklevel=users_frame())
             return
 
 
@@ -129,4 +130,4 @@ def warn_if_torn(solution: Any) -> None:
             f"itself: the velocities before and after a node have nothing to do with each other any more. Take a "
             f"smaller or a constant h, or carom.EnergyGap"
         )
-        warnings.warn(msg, StabilityWarning, stacklevel=4)
+        warnings.warn(msg, StabilityWarning, stacklevel=users_frame())

@@ -153,7 +153,9 @@ class System(eqx.Module):
         lagrangian = Lagrangian(user_function(L, "the Lagrangian", ("q", "v"), ("t", "q", "v")))
         mass, potential = (DerivedFunction(f, ("t", "q"), ()) for f in (lagrangian.mass, lagrangian.potential))
         gyroscopic = DerivedFunction(lagrangian.gyroscopic, ("t", "q", "v"), ())
-        return cls(mass, potential, {"gyroscopic": gyroscopic, **_mapping(options.pop("forces", None), "forces")}, **options)
+        return cls(
+            mass, potential, {"gyroscopic": gyroscopic, **_mapping(options.pop("forces", None), "forces")}, **options
+        )
 
     @classmethod
     def from_hamiltonian(cls, H: Callable[..., Any], **options: Any) -> System:
