@@ -1,7 +1,7 @@
-"""Nothing crashes and nothing is silently ignored: every method with every stepping on every feature, traced or refused.
+"""Nothing crashes, nothing is ignored: every method with every stepping on every feature, traced or refused.
 
-One small system per feature. What is not refused by name is traced (`begin` and one attempt, nothing is compiled), and an
-attempt must leave the carry with the shapes and types it had: that is all a compiled loop asks for.
+One small system per feature. What is not refused by name is traced (`begin` and one attempt, nothing is compiled), and
+an attempt must leave the carry with the shapes and types it had: that is all a compiled loop asks for.
 """
 
 import equinox as eqx

@@ -248,7 +248,7 @@ def caution(system: System, state: State, method: AbstractMethod, stepping: Abst
     """Warn about what can run, but perhaps not as it was meant."""
     span = float(ends[-1] - ends[0])
     if ends[0] != 0:
-        system, state = system.since(ends[0]), state.moved(np.float64(0.0), state.q, state.v)
+        system, state = system.since(ends[0]), State(state.q, state.v)
     ask(method, "caution", system, state, stepping.longest, span)
     told = ask(stepping, "caution", span) if span else None
     resolution = float(np.spacing(np.abs(ends).max()))

@@ -192,8 +192,9 @@ class Solution:
     """The motion, row by row, with what the steps recorded.
 
     Attributes `t, q, v, h` are NumPy arrays with one row per saved step; row 0 is the start (with h = 0). `elapsed` is
-    the time since the start, exact where `t` is large. `v` is the right limit where velocities jump. `state` is the last state, to start from; `account` holds the evidence, `stats`
-    the counters; `choice` what `carom.solve` picked and why, None if the method was given.
+    the time since the start, exact where `t` is large. `v` is the right limit where velocities jump. `state` is the
+    last state, to start from; `account` holds the evidence, `stats` the counters; `choice` what `carom.solve` picked
+    and why, None if the method was given.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Time is counted from the start of a run: a late start costs no digits, and a step that cannot move time is refused."""
+"""Time is counted from the start: a late start costs no digits, and a step that cannot move time is refused."""
 
 import jax.numpy as jnp
 import numpy as np

@@ -9,7 +9,6 @@ size.
 from __future__ import annotations
 
 import enum
-from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-
 _NAMED = ("p", "elapsed")
 
 
