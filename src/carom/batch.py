@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import re
+import warnings
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import jax
@@ -17,6 +20,7 @@ from carom.progress import Progress, progress_bar
 from carom.run import (
     Run,
     ask,
+    caution,
     chosen_stepping,
     raise_failure,
     refuse_features,
@@ -29,6 +33,7 @@ from carom.solution import RowStore, Solution
 from carom.state import State, Status
 from carom.stepping import Constant
 from carom.stepping.base import AbstractStepping
+from carom.systems.arguments import users_frame
 from carom.systems.check import check_lanes
 from carom.systems.system import System
 
@@ -74,9 +79,10 @@ def simulate_batch(
         kinds[name], axes[name] = shared(*stack(trees, name))
     starts, _ = stack([lane["state"] for lane in lanes], "state")
     check_lanes([(lane["system"], lane["state"]) for lane in lanes], kinds["system"], axes["system"], starts)
-    for lane, times in zip(lanes, ends):
-        span = float(times[-1] - times[0])
-        ask(lane["method"], "caution", lane["system"], lane["state"], lane["stepping"].longest, span)
+    told_once(
+        partial(caution, lane["system"], lane["state"], lane["method"], lane["stepping"], times)
+        for lane, times in zip(lanes, ends)
+    )
     problem = Problem(kinds["system"], kinds["method"], kinds["stepping"], stop_function(stop), stride(save_every))
     spread_over = Problem(axes["system"], axes["method"], axes["stepping"], None, None)
     times, _ = stack(ends, "jumps inside the run")
@@ -91,7 +97,24 @@ def simulate_batch(
     solutions = [run.solution(i) for run in runs for i in range(run.lanes or 0)][: len(lanes)]
     if all(s.status != Status.OK for s in solutions):
         raise_failure(runs[0], solutions[0])
+    told_once(partial(ask, s.method, "review", s) if s.status is Status.OK else None for s in solutions)
     return solutions
+
+
+def told_once(looks: Iterable[Callable[[], Any] | None]) -> None:
+    """Look at every lane, and pass on each warning once, with the first lane it concerns."""
+    known = set()
+    for i, look in enumerate(looks):
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            if look is not None:
+                look()
+        for warning in found:
+            text = str(warning.message)
+            kind = (warning.category, re.sub(r"[-+.\d]", "", text))
+            if kind not in known:
+                known.add(kind)
+                warnings.warn(f"lane {i}: {text}", warning.category, stacklevel=users_frame())
 
 
 def groups(lanes: int) -> list[np.ndarray]:
@@ -166,7 +189,10 @@ def shared(tree: Any, arrays: list[bool]) -> tuple[Any, Any]:
     What does not depend on the lane is then computed once for all of them, often outside the loop.
     """
     leaves, treedef = jax.tree.flatten(tree)
-    alike = [is_array and bool((leaf == leaf[:1]).all()) for leaf, is_array in zip(leaves, arrays)]
+    alike = [
+        is_array and np.array_equal(leaf, np.broadcast_to(leaf[:1], leaf.shape), equal_nan=True)
+        for leaf, is_array in zip(leaves, arrays)
+    ]
     once = [jnp.asarray(leaf[0]) if same else leaf for leaf, same in zip(leaves, alike)]
     axes = [0 if is_array and not same else None for is_array, same in zip(arrays, alike)]
     return jax.tree.unflatten(treedef, once), jax.tree.unflatten(treedef, axes)

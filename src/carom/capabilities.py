@@ -1,10 +1,14 @@
-"""Who handles what: the declarations of all methods as one table."""
+"""Who handles what: the declarations of all methods and steppings as tables."""
 
 from __future__ import annotations
 
-from carom import methods
-from carom.methods.base import AbstractMethod
+from typing import Any, TypeVar
 
+from carom import methods, stepping
+from carom.methods.base import AbstractMethod
+from carom.stepping.base import AbstractStepping
+
+T = TypeVar("T")
 FEATURES = (
     "mass matrix",
     "mass of q",
@@ -15,6 +19,7 @@ FEATURES = (
     "kinematics",
     "constraints",
     "nonholonomic constraints",
+    "hamiltonian",
     "contacts",
     "friction",
 )
@@ -22,8 +27,17 @@ FEATURES = (
 
 def public_methods() -> dict[str, type[AbstractMethod]]:
     """All methods by name."""
-    kinds = {name: kind for name, kind in vars(methods).items() if isinstance(kind, type)}
-    return {name: kind for name, kind in sorted(kinds.items()) if issubclass(kind, AbstractMethod)}
+    return _kinds(methods, AbstractMethod)
+
+
+def public_steppings() -> dict[str, type[AbstractStepping]]:
+    """All steppings by name."""
+    return _kinds(stepping, AbstractStepping)
+
+
+def _kinds(place: Any, base: type[T]) -> dict[str, type[T]]:
+    kinds = {name: kind for name, kind in vars(place).items() if isinstance(kind, type)}
+    return {name: kind for name, kind in sorted(kinds.items()) if issubclass(kind, base)}
 
 
 def declared(kind: type[AbstractMethod]) -> frozenset[str] | None:
@@ -38,4 +52,12 @@ def matrix() -> str:
         handled = declared(kind)
         marks = ("as base" if handled is None else "yes" if feature in handled else "" for feature in FEATURES)
         lines.append(f"| `{name}` | " + " | ".join(marks) + " |")
+    return "\n".join(lines)
+
+
+def needs() -> str:
+    """The table of steppings and what they need of a method in Markdown."""
+    lines = ["| stepping | needs of the method |", "|---|---|"]
+    for name, kind in public_steppings().items():
+        lines.append(f"| `{name}` | {', '.join(sorted(kind.needs)) or 'nothing'} |")
     return "\n".join(lines)

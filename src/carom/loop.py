@@ -42,7 +42,7 @@ class Start(NamedTuple):
     """Where a run begins (of a batch: where its lanes begin)."""
 
     state: State
-    ends: Any
+    instants: Any
 
 
 class Layout(eqx.Module):
@@ -73,17 +73,17 @@ def pack(row: Row) -> Array:
 
 def attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
     """One attempt of the stepping, the stop condition, and the decision what to keep."""
-    new, row = problem.stepping.attempt(problem.system, problem.method, carry)
+    system = problem.system.since(carry.epoch)
+    new, row = problem.stepping.attempt(system, problem.method, carry)
     if problem.stop is not None:
-        new, row = end_where_negative(problem, carry, new, row)
+        new, row = end_where_negative(problem, system, carry, new, row)
     event = jnp.any(row.info.event != 0) if row.info.event is not None else False
     due = (jax.lax.rem(row.k, problem.save_every) == 0) | event | new.done
     return new, eqx.tree_at(lambda r: r.keep, row, row.keep & due)
 
 
-def end_where_negative(problem: Problem, old: Carry, new: Carry, row: Row) -> tuple[Carry, Row]:
+def end_where_negative(problem: Problem, system: System, old: Carry, new: Carry, row: Row) -> tuple[Carry, Row]:
     """End the run inside this step if `stop(t, q, v)` turned negative, located on the Hermite interpolant."""
-    system = problem.system
     a, b = old.state, new.state
     v_b = b.v if row.info.v_minus is None else row.info.v_minus
     field = problem.method.field(system, row.info.mode)
@@ -92,14 +92,14 @@ def end_where_negative(problem: Problem, old: Carry, new: Carry, row: Row) -> tu
         if field is None:
             q = hermite(a.t, b.t, a.q, b.q, system.rate(a.t, a.q, a.v), system.rate(b.t, b.q, v_b), t)
             return b.moved(t, q, a.v + (t - a.t) / (b.t - a.t) * (v_b - a.v))
-        inner = ((jnp.nextafter(a.t, b.t), a.q, a.v), (jnp.nextafter(b.t, a.t), b.q, v_b))  # forces may jump at ends
+        inner = ((system.beside(a.t, 1), a.q, a.v), (system.beside(b.t, -1), b.q, v_b))  # forces may jump at ends
         before, after = (zip((q, v), *jet(field, s, q, v)) for s, q, v in inner)
         q, v = (quintic(a.t, b.t, start, end, t) for start, end in zip(before, after))
         return b.moved(t, q, v)
 
     def value(s: State) -> Array:
         v = system.outer_velocity(s.t, s.q, s.v)
-        return jnp.asarray(problem.stop(system.params, t=s.t, q=s.q, v=v), float).reshape(())
+        return jnp.asarray(problem.stop(system.given, t=s.t, q=s.q, v=v), float).reshape(())
 
     def bisect(_, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bracket
@@ -212,11 +212,13 @@ first_carry = compiled(begin)
 blank_carry = blank(begin)
 
 
-def _begin(problem: Problem, state: State, ends: Array) -> Carry:
-    system = problem.system
-    state = state.moved(state.t, state.q, system.inner_velocity(state.t, state.q, state.v))
+def _begin(problem: Problem, state: State, instants: Any) -> Carry:
+    epoch, ends = instants[0], instants - instants[0]
+    system, t = problem.system.since(epoch), ends[0]
+    state = state.moved(t, state.q, system.inner_velocity(t, state.q, state.v))
     memory = problem.method.init(system, state)
     stepping = problem.stepping.init(system, problem.method, state, ends)
     zero = jnp.zeros((), jnp.int64)
-    carry = Carry(state, memory, stepping, ends, zero, jnp.int32(Status.OK), ends[-1] <= ends[0], Counts.zero())
+    done = ends[-1] <= ends[0]
+    carry = Carry(state, memory, stepping, ends, instants, zero, zero, jnp.int32(Status.OK), done, Counts.zero())
     return jax.tree.map(jnp.asarray, carry)

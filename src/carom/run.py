@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -18,7 +19,7 @@ from carom.solution import RowStore, Solution, append
 from carom.state import Carry, Interrupted, Numbers, SimulationError, State, Status
 from carom.stepping import Constant
 from carom.stepping.base import AbstractStepping
-from carom.systems.arguments import names_of, user_function
+from carom.systems.arguments import UserFunction, names_of, user_function, users_frame
 from carom.systems.check import check_once, not_finite_ahead
 from carom.systems.probe import probe_stop
 from carom.systems.system import System
@@ -26,6 +27,7 @@ from carom.systems.system import System
 _CHUNK_SECONDS = 0.3
 _SPIN_SECONDS = 3e-4  # in the first chunk; a short run takes no longer than the shortest sleep
 _MOST_ROWS = 2048
+_COARSE = 1e-9  # of the run: a coarser time may matter where functions depend on it
 _FIRST_NUMBERS = 2e6  # coordinates times attempts of the first chunk; later ones are timed
 
 
@@ -98,8 +100,9 @@ class Run:
     @property
     def reached(self) -> float:
         """Time of the slowest lane."""
-        state = self.start.state if self._carry is None else self._carry.state
-        return float(np.min(np.asarray(state.t)))
+        if self._carry is None:
+            return float(np.min(np.asarray(self.start.state.t)))
+        return float(np.min(np.asarray(self._carry.instants)[..., 0] + np.asarray(self._carry.state.t)))
 
     def go(self, callback: Callable[[Run], Any] | None, bar: Progress) -> None:
         """Chunk after chunk to the end."""
@@ -120,7 +123,7 @@ class Run:
         """What has been accepted so far (of one lane)."""
         carry = self.carry if self.lanes is None else jax.tree.map(lambda x: x[lane], self.carry_on_host())
         timing = {"seconds": self.seconds, "compile_seconds": self.compile_seconds, "traces": self.traces}
-        return Solution(*self.parts[lane], self.stores[lane].snapshot(), carry, timing)
+        return Solution(*self.parts[lane], self.stores[lane].snapshot(carry), carry, timing)
 
     def carry_on_host(self) -> Carry:
         """The carry as NumPy arrays, copied once."""
@@ -191,7 +194,7 @@ def prepare(
 
 def finish(run: Run, callback: Any, progress: Any, save_at: Numbers | None) -> Solution:
     """Run one trajectory to its end and hand out the solution, or raise with what was reached."""
-    t0, *_, t1 = run.start.ends.tolist()
+    t0, *_, t1 = run.start.instants.tolist()
     if save_at is not None:
         run.stores[0].thin_to(np.asarray(save_at, float), t0, t1)
     run.go(callback, progress_bar(progress, t0, t1))
@@ -206,12 +209,14 @@ def raise_failure(run: Run, solution: Solution) -> NoReturn:
     """Turn a bad status into an exception that names time, step, cause and remedy."""
     status = solution.status
     cause, remedy = status.message
-    t, k = float(solution.carry.state.t), int(solution.carry.k)
+    if status is Status.STEP_TOO_SMALL:
+        remedy = solution.stepping.remedy
+    t, k = float(solution.state.t), int(solution.carry.k)
     msg = f"{cause} in the step from t = {t:.9g} (step {k + 1}) with {type(run.problem.method).__name__}. {remedy}."
-    state, memory = solution.carry.state, solution.carry.memory
-    more = solution.method.explain(solution.system, state, memory, status)
+    system, state, memory = solution.running, solution.carry.state, solution.carry.memory
+    more = solution.method.explain(system, state, memory, status)
     if status in (Status.NOT_FINITE, Status.NEWTON_DIVERGED):
-        more = f"{not_finite_ahead(solution.system, state, solution.stepping.longest)} {more}"
+        more = f"{not_finite_ahead(system, state, solution.stepping.longest)} {more}"
     raise SimulationError(f"{msg} {more}".strip(), solution, status)
 
 
@@ -236,7 +241,24 @@ def refuse(system: System, state: State, method: AbstractMethod, stepping: Abstr
     """Raise, by name, for anything the method or the stepping does not take into account."""
     refuse_features(system, state, method, stepping, ends)
     check_once(system, state)
-    ask(method, "caution", system, state, stepping.longest, float(ends[-1] - ends[0]))
+    caution(system, state, method, stepping, ends)
+
+
+def caution(system: System, state: State, method: AbstractMethod, stepping: AbstractStepping, ends: np.ndarray) -> None:
+    """Warn about what can run, but perhaps not as it was meant."""
+    span = float(ends[-1] - ends[0])
+    if ends[0] != 0:
+        system, state = system.since(ends[0]), State(state.q, state.v)
+    ask(method, "caution", system, state, stepping.longest, span)
+    told = ask(stepping, "caution", span) if span else None
+    resolution = float(np.spacing(np.abs(ends).max()))
+    if told is None and resolution > _COARSE * span > 0 and sees_time(system):
+        told = (
+            f"t0 = {ends[0]:g}: functions of t see it in steps of {resolution:.2g}; give them an argument `elapsed` "
+            f"(the time since the start) in place of t"
+        )
+    if told is not None:
+        warnings.warn(told, stacklevel=users_frame())
 
 
 def refuse_kinds(system: Any, state: Any, method: Any, stepping: Any) -> None:
@@ -296,6 +318,13 @@ def refuse_features(
 def ask(record: Any, name: str, *arguments: Any) -> Any:
     """Call a method of a record; `record.name` would first build a record of its own, some 30 us."""
     return getattr(type(record), name)(record, *arguments)
+
+
+@remembered
+def sees_time(system: System) -> bool:
+    """Whether any function of the system takes t."""
+    functions = jax.tree.leaves(system, is_leaf=lambda x: isinstance(x, UserFunction))
+    return any(isinstance(f, UserFunction) and "t" in f.takes for f in functions)
 
 
 @remembered

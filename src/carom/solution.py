@@ -17,7 +17,7 @@ import numpy as np
 
 from carom.methods.base import AbstractMethod, hermite, jet, quintic
 from carom.methods.contact_rows import event_table
-from carom.state import Carry, State, Status
+from carom.state import Carry, Clock, State, Status
 from carom.stepping.base import AbstractStepping
 from carom.systems.system import System
 
@@ -63,7 +63,7 @@ class RowStore:
         if times.ndim != 1 or not np.all((times >= t0) & (times <= t1)):
             msg = f"save_at must be times between {t0:g} and {t1:g}, got {times}"
             raise ValueError(msg)
-        self.wanted = np.sort(times)
+        self.wanted = np.sort(times) - t0
 
     def _thin(self, wanted: np.ndarray) -> None:
         rows = np.concatenate(self.chunks) if self.chunks else np.zeros((0, 1))
@@ -87,33 +87,39 @@ class RowStore:
         closed = f", {int(np.sum(row[self.fields['mode'][0]] == 0))} laws closed" if "mode" in self.fields else ""
         return f"h = {float(row[self.fields['h'][0]][0]):.2g}{closed}"
 
-    def snapshot(self) -> Columns:
+    def snapshot(self, carry: Carry) -> Columns:
         """The columns of the rows stored so far, the start as row 0."""
-        return Columns(self.start, self.fields, tuple(self.chunks))
+        return Columns(self.start, self.fields, tuple(self.chunks), carry)
 
 
 class Columns(Mapping[str, np.ndarray]):
-    """Stored rows by column; a column is put together when it is first asked for."""
+    """Stored rows by column; a column is put together when it is first asked for.
 
-    def __init__(self, start: State, fields: Fields, chunks: tuple[np.ndarray, ...]):
-        self.fields = {name: place for name, place in fields.items() if name != "keep"}
-        self.start, self.chunks = start, chunks
+    Rows hold the time since the start, the column `elapsed`; `t` is the user's.
+    """
+
+    def __init__(self, start: State, fields: Fields, chunks: tuple[np.ndarray, ...], carry: Carry):
+        names = {"t": "elapsed"}
+        self.fields = {names.get(name, name): place for name, place in fields.items() if name != "keep"}
+        self.start, self.chunks, self.carry = start, chunks, carry
         self.known: dict[str, np.ndarray] = {}
 
     def __getitem__(self, name: str) -> np.ndarray:
+        if name == "t" and name not in self.known:
+            self.known[name] = Clock.of(self.carry).time(self["elapsed"])
         if name not in self.known:
             place, shape = self.fields[name]
-            first = np.asarray(getattr(self.start, name)) if name in ("t", "q", "v") else np.zeros(shape)
+            first = np.asarray(getattr(self.start, name)) if name in ("q", "v") else np.zeros(shape)
             rows = np.concatenate([first.reshape(1, -1), *(chunk[:, place] for chunk in self.chunks)])
             values = rows.reshape(len(rows), *shape)
             self.known[name] = values.astype(int) if name in _WHOLE else values
         return self.known[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.fields)
+        return iter(("t", *self.fields))
 
     def __len__(self) -> int:
-        return len(self.fields)
+        return 1 + len(self.fields)
 
     def __or__(self, others: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         return {**self, **others}
@@ -185,9 +191,10 @@ class Account:
 class Solution:
     """The motion, row by row, with what the steps recorded.
 
-    Attributes `t, q, v, h` are NumPy arrays with one row per saved step; row 0 is the start (with h = 0). `v` is the
-    right limit where velocities jump. `state` is the last state, to start from; `account` holds the evidence, `stats`
-    the counters; `choice` what `carom.solve` picked and why, None if the method was given.
+    Attributes `t, q, v, h` are NumPy arrays with one row per saved step; row 0 is the start (with h = 0). `elapsed` is
+    the time since the start, exact where `t` is large. `v` is the right limit where velocities jump. `state` is the
+    last state, to start from; `account` holds the evidence, `stats` the counters; `choice` what `carom.solve` picked
+    and why, None if the method was given.
     """
 
     def __init__(
@@ -199,10 +206,13 @@ class Solution:
         carry: Carry,
         timing: dict[str, float],
         choice: Any = None,
+        clock: Clock | None = None,
     ):
         self.system, self.method, self.stepping = system, method, stepping
         self.columns, self.carry, self.timing = columns, carry, timing
         self.choice = choice
+        if clock is not None:
+            self.clock = clock
 
     def __getattr__(self, name: str) -> Any:
         columns = self.__dict__.get("columns", {})
@@ -239,7 +249,18 @@ class Solution:
     def state(self) -> State:
         """The last accepted state."""
         s = self.carry.state
-        return State(s.q, self.system.outer_velocity(s.t, s.q, s.v), s.t)
+        system = self.system.since(self.carry.epoch)
+        return State(s.q, system.outer_velocity(s.t, s.q, s.v), Clock.of(self.carry).time(s.t))
+
+    @cached_property
+    def clock(self) -> Clock:
+        """From elapsed times to those of the user."""
+        return Clock.of(self.carry)
+
+    @property
+    def running(self) -> System:
+        """The system as the run saw it: its t is `elapsed`."""
+        return self.system.since(self.clock.epoch)
 
     @property
     def force(self) -> np.ndarray:
@@ -265,18 +286,18 @@ class Solution:
     def account(self) -> Account:
         """Energies and residuals of the saved rows."""
         n, rows = len(self), repeated_last(len(self))
-        t, q, v = self.t[rows], self.q[rows], self.v[rows]
-        kinetic, potential = (np.asarray(e)[:n] for e in energies(self.system, t, q, v))
+        t, q, v, system = self.elapsed[rows], self.q[rows], self.v[rows], self.running
+        kinetic, potential = (np.asarray(e)[:n] for e in energies(system, t, q, v))
         extra = {
             name.removeprefix("extra."): values for name, values in self.columns.items() if name.startswith("extra.")
         }
         residual = self.columns.get("residual", np.zeros(len(self)))
         if "work" in self.columns:
             extra["contact work"] = self.work
-        if self.system.contacts is not None:
-            extra["penetration"] = np.maximum(-np.asarray(_gaps(self.system, t, q))[:n], 0.0)
-        if self.system.constraints is not None:
-            extra["drift"] = np.asarray(_drift(self.system, t, q))[:n]
+        if system.contacts is not None:
+            extra["penetration"] = np.maximum(-np.asarray(_gaps(system, t, q))[:n], 0.0)
+        if system.constraints is not None:
+            extra["drift"] = np.asarray(_drift(system, t, q))[:n]
         return Account(kinetic, potential, residual, extra | self.method.evidence(self, kinetic + potential))
 
     def at(self, times: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -289,29 +310,39 @@ class Solution:
         if times.min() < self.t[0] or times.max() > self.t[-1]:
             msg = f"times must lie between {self.t[0]:g} and {self.t[-1]:g}"
             raise ValueError(msg)
-        right = np.clip(np.searchsorted(self.t, times), 1, len(self) - 1)
+        system, rows, times = self.running, self.elapsed, self._elapsed(times)
+        right = np.clip(np.searchsorted(rows, times), 1, len(self) - 1)
         left = right - 1
         v_left_limit = self.columns.get("v_minus", self.columns["v"])
         mode = self.columns["mode"][right] if "mode" in self.columns else None
         ends = [
-            (self.t[i], self.q[i], np.asarray(_velocities(self.system, False, self.t[i], self.q[i], v[i])))
+            (rows[i], self.q[i], np.asarray(_velocities(system, False, rows[i], self.q[i], v[i])))
             for i, v in ((left, self.v), (right, v_left_limit))
         ]
-        inner = ((np.nextafter(t, side), q, v) for (t, q, v), side in zip(ends, (np.inf, -np.inf)))  # forces may jump
-        jets = [_jets(self.system, self.method, *end, mode) for end in inner]
+        inner = ((system.beside(t, side), q, v) for (t, q, v), side in zip(ends, (1, -1)))  # forces may jump
+        jets = [_jets(system, self.method, *end, mode) for end in inner]
         q, v = between(ends, jets, times)
-        v = np.asarray(_velocities(self.system, True, times, q, v))
-        exact = times == self.t[right]
+        v = np.asarray(_velocities(system, True, times, q, v))
+        exact = times == rows[right]
         return np.where(exact[:, None], self.q[right], q), np.where(exact[:, None], self.v[right], v)
+
+    def _elapsed(self, times: np.ndarray) -> np.ndarray:
+        """The time since the start; of the times of rows that of the row."""
+        elapsed, rows = times - self.clock.epoch, self.elapsed
+        right = np.clip(np.searchsorted(rows, elapsed), min(1, len(rows) - 1), len(rows) - 1)
+        nearest = np.where(np.abs(rows[right - 1] - elapsed) < np.abs(rows[right] - elapsed), right - 1, right)
+        return np.where(self.t[nearest] == times, rows[nearest], elapsed)
 
     def interpolated(self, times: Any) -> Solution:
         """The solution at given times: q and v interpolated, everything else from the step that contains the time."""
         times = np.atleast_1d(np.asarray(times, float))
-        rows = np.clip(np.searchsorted(self.t, times), 0, len(self) - 1)
+        elapsed = self._elapsed(times)
+        rows = np.clip(np.searchsorted(self.elapsed, elapsed), 0, len(self) - 1)
         columns = {name: values[rows] for name, values in self.columns.items()}
         columns["q"], columns["v"] = self.at(times)
-        columns["t"] = times
-        sampled = Solution(self.system, self.method, self.stepping, columns, self.carry, self.timing, self.choice)
+        columns["t"], columns["elapsed"] = times, elapsed
+        parts = (self.system, self.method, self.stepping)
+        sampled = Solution(*parts, columns, self.carry, self.timing, self.choice, self.clock)
         if "event" in columns:
             sampled.events = self.events  # those between the times as well
         return sampled
@@ -347,7 +378,7 @@ def energies(system: System, t: Any, q: Any, v: Any) -> tuple[jax.Array, jax.Arr
 
 @eqx.filter_jit
 def _gaps(system: System, t: Any, q: Any) -> jax.Array:
-    return jax.lax.map(lambda row: system.contacts.gaps(system.params, *row), (jnp.asarray(t), jnp.asarray(q)))
+    return jax.lax.map(lambda row: system.contacts.gaps(system.given, *row), (jnp.asarray(t), jnp.asarray(q)))
 
 
 @eqx.filter_jit

@@ -130,8 +130,11 @@ def joined(parts: list[Solution], choice: Choice, *, skip: int) -> Solution:
         if name in second.columns and values.shape[1:] == second.columns[name].shape[1:]
     }
     columns["k"] = np.arange(len(columns["t"]))
+    went_on = float(first.carry.state.t) + second.columns["elapsed"][skip:]
+    columns["elapsed"] = np.concatenate([first.columns["elapsed"], went_on])
     timing = {name: value + second.timing[name] for name, value in first.timing.items()}
-    return Solution(second.system, second.method, second.stepping, columns, second.carry, timing, choice)
+    owner = (second.system, second.method, second.stepping)
+    return Solution(*owner, columns, second.carry, timing, choice, first.clock)
 
 
 def evidence(solution: Solution, rtol: float) -> dict[str, float]:

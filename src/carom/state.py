@@ -143,17 +143,61 @@ class Counts(eqx.Module):
         return Counts(self.values + jnp.stack([jnp.asarray(n, jnp.int64) for n in new]))
 
 
+class Mark(eqx.Module):
+    """A place in a run: where it stands, what the method remembers there, the steps taken, and the segment."""
+
+    state: State
+    memory: PyTree
+    k: Int[Array, ""]
+    segment: Int[Array, ""]
+
+
 class Carry(eqx.Module):
-    """Everything a run needs to go on: the whole of it is stored for `carom.resume`."""
+    """Everything a run needs to go on: the whole of it is stored for `carom.resume`.
+
+    Inside a run time is the time since its start: `state.t` and `ends` are elapsed times. `instants` are the same ends
+    as the user knows them, the first of them the epoch that is added to t wherever a user's function is called.
+    """
 
     state: State
     memory: PyTree
     stepping: PyTree
     ends: Float[Array, " segments+1"]
+    instants: Float[Array, " segments+1"]
+    segment: Int[Array, ""]
     k: Int[Array, ""]
     status: Int[Array, ""]
     done: Array
     counts: Counts
+
+    @property
+    def epoch(self) -> Array:
+        """The time at which the run began."""
+        return self.instants[0]
+
+    @property
+    def mark(self) -> Mark:
+        """Where the run stands."""
+        return Mark(self.state, self.memory, self.k, self.segment)
+
+
+class Clock:
+    """From the time since the start to the user's, on the host; ends of segments are exact."""
+
+    def __init__(self, instants: Any, ends: Any):
+        self.instants, self.ends = np.asarray(instants), np.asarray(ends)
+        self.epoch = self.instants[0]
+
+    @classmethod
+    def of(cls, carry: Carry) -> Clock:
+        """The clock of a run."""
+        return cls(carry.instants, carry.ends)
+
+    def time(self, elapsed: Any) -> np.ndarray:
+        """The user's times, from elapsed ones."""
+        elapsed = np.asarray(elapsed)
+        place = np.minimum(np.searchsorted(self.ends, elapsed), len(self.ends) - 1)
+        return np.where(self.ends[place] == elapsed, self.instants[place], self.epoch + elapsed)
 
 
 class Row(eqx.Module):

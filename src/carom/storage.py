@@ -29,7 +29,7 @@ from carom.models.registry import build
 from carom.run import Run, finish, stop_function, stride
 from carom.solution import RowStore, Solution, append
 from carom.solvers import newton, pjor, psor, semismooth
-from carom.state import Carry, State, Status, lift
+from carom.state import Carry, Clock, State, Status, lift
 from carom.stepping.base import AbstractStepping
 from carom.systems.system import System
 from carom.tableaux import Tableau, from_name
@@ -38,6 +38,7 @@ _RECORDS = (methods, steppings, newton, pjor, psor, semismooth)  # where stored 
 _DIMS = {"q": "coordinate", "v": "velocity", "v_minus": "velocity"}
 _LONG_NAMES = {
     "time": "time",
+    "elapsed": "time since the start",
     "k": "index of the step",
     "h": "step size",
     "q": "coordinates",
@@ -112,6 +113,7 @@ def with_carry(solution: Solution) -> xarray.Dataset:
         stored = array.astype(np.int8) if array.dtype == bool else array
         data[f"carry_{i}"] = (tuple(f"carry_{i}_{d}" for d in range(array.ndim)), stored)
     data.attrs["fingerprint"] = fingerprint(solution.system, solution.method, solution.stepping)
+    data.attrs["reached"] = float(solution.state.t)
     data.attrs["segments"] = int(solution.carry.ends.size)
     return data
 
@@ -210,7 +212,7 @@ def merged(path: Path) -> xarray.Dataset:
 
 def revive(run: Loaded, system: System | None = None) -> Solution:
     """The solution of a stored run, with its system, as it was when it was stored."""
-    solution = resume(run, system=system, t1=float(run.data["carry_0"]))
+    solution = resume(run, system=system, t1=run.data.attrs["reached"])
     solution.timing.update({name: run.stats[name] for name in solution.timing})
     solution.choice = run.choice
     return solution
@@ -260,38 +262,36 @@ def resume(
     if fingerprint(system, method, stepping) != attributes["fingerprint"]:
         msg = f"{path}: the system, method or stepping is not the one that was stored"
         raise ValueError(msg)
-    ends = np.zeros(int(attributes["segments"]))
-    ends[-1] = np.inf
+    instants = np.full(int(attributes["segments"]), stored.t[0])
     problem = Problem(system, method, stepping, stop_function(stop), stride(save_every))
-    template = (begin if method.concrete_init else blank_carry)(problem, Start(state, ends))
+    template = (begin if method.concrete_init else blank_carry)(problem, Start(state, instants))
     carry = _restore(template, stored.data)
     if t1 is not None:
-        carry = extend(carry, float(t1))
+        carry = extend(carry, float(t1), np.asarray(system.jumps))
     store = RowStore(state)
-    names = tuple(n for n in stored.columns if n != "keep")
-    ordered = ("k", "keep", "t", "h", "q", "v", *(n for n in names if n not in ("k", "t", "h", "q", "v")))
-    columns = stored.columns | {"keep": np.ones(len(stored.t))}
+    columns = stored.columns | {"keep": np.ones(len(stored.t)), "t": stored.columns["elapsed"]}
+    first = ("k", "keep", "t", "h", "q", "v")
+    ordered = (*first, *(n for n in columns if n not in (*first, "elapsed")))
     rows = np.concatenate([columns[n].reshape(len(stored.t), -1).astype(float) for n in ordered], axis=1)
     append([store], Layout(ordered, tuple(columns[n].shape[1:] for n in ordered)), rows[1:, None])
-    start, finished = Start(state, np.asarray(carry.ends)), bool(carry.done)
+    start, finished = Start(state, np.asarray(carry.instants)), bool(carry.done)
     run = Run(problem, [(system, method, stepping)], start, [store], carry=carry, finished=finished)
     return finish(run, callback, progress, None)
 
 
-def extend(carry: Carry, t1: float) -> Carry:
+def extend(carry: Carry, t1: float, jumps: np.ndarray) -> Carry:
     """A carry that goes on to another end; off the grid, the grid starts anew where the run stands."""
-    if t1 < float(carry.state.t):
-        msg = f"t1 = {t1:g} lies before the end of the stored run, t = {float(carry.state.t):g}"
+    clock, reached = Clock.of(carry), float(carry.state.t)
+    now = float(clock.time(reached))
+    if t1 < now:
+        msg = f"t1 = {t1:g} lies before the end of the stored run, t = {now:g}"
         raise ValueError(msg)
-    last = carry.ends.size - 2
-    done = bool(carry.done) and float(carry.ends[-1]) < t1
-    carry = eqx.tree_at(lambda c: c.ends, carry, carry.ends.at[-1].set(t1))
-    carry = eqx.tree_at(lambda c: c.done, carry, jnp.asarray(t1 <= float(carry.state.t)))
-    place = carry.stepping
-    if done and hasattr(place, "segment"):
-        place = eqx.tree_at(lambda p: p.segment, place, jnp.asarray(last, place.segment.dtype))
-        carry = eqx.tree_at(lambda c: c.stepping, carry, place)
-    return carry
+    instants = np.array([clock.epoch, *jumps[(jumps > clock.epoch) & (jumps < t1)], t1])
+    ends = instants - clock.epoch
+    ends[-1] = reached if t1 == now else ends[-1]
+    segment = np.searchsorted(ends[:-1], reached, side="right") - 1
+    new = (ends, instants, np.asarray(segment, carry.segment.dtype), np.asarray(ends[-1] <= reached))
+    return eqx.tree_at(lambda c: (c.ends, c.instants, c.segment, c.done), carry, jax.tree.map(jnp.asarray, new))
 
 
 def _restore(template: Carry, data: xarray.Dataset) -> Carry:

@@ -98,7 +98,7 @@ def test_switching_needs_a_method_with_modes():
 
 
 def test_extrapolation_needs_a_base_with_modes():
-    with pytest.raises(ValueError, match="the base must report modes, Theta does not"):
+    with pytest.raises(ValueError, match="the base must give 'modes', Theta does not"):
         carom.Extrapolated(carom.Theta())
 
 

@@ -39,6 +39,28 @@ def test_rejections_and_drop_backs_work_lane_by_lane(kind):
         assert np.abs(lane.q - alone.q).max() < 1e-14
 
 
+def test_one_adaptive_stepping_serves_all_lanes_as_it_serves_single_runs():
+    method, control = carom.ExplicitRK(carom.explicit(5)), carom.Adaptive(1e-8, 1e-10)
+    states = [carom.State([x], [0.0], t=t0) for x, t0 in ((1.0, 0.0), (2.0, 1.7e9), (0.3, -2.0))]
+    lanes = carom.simulate_batch(SYSTEM, states, method, t1=[3.0, 1.7e9 + 3, 1.0], stepping=control)
+    for state, lane in zip(states, lanes):
+        alone = carom.simulate(SYSTEM, state, method, t1=float(state.t) + 3.0, stepping=control)
+        assert np.array_equal(lane.elapsed, alone.elapsed)
+        assert np.array_equal(lane.q, alone.q)
+
+
+def test_a_lane_is_warned_about_as_a_single_run_is():
+    hardening = carom.System(1.0, lambda q: 0.25 * q[0] ** 4)
+    states = [carom.State([0.0], [v]) for v in (0.1, 40.0, 41.0)]
+    with pytest.warns(carom.StabilityWarning) as told:
+        carom.simulate_batch(hardening, states, carom.PseudoEnergy("gauss-2"), t1=0.8, h=0.2)
+    fallen = [str(w.message) for w in told if "stability limit there" in str(w.message)]
+    assert len(fallen) == 1
+    assert fallen[0].startswith("lane 1: at t = ")
+    with pytest.warns(UserWarning, match="lane 1: h = 2 is longer than the run"):
+        carom.simulate_batch(SYSTEM, STATE, Euler(), t1=1.0, h=[0.1, 2.0])
+
+
 def test_a_lane_that_fails_does_not_stop_the_others():
     chains = [carom.models.dimer_chain(6, 0.59, 0.06)] * 2
     few = carom.Newton(max_iter=6)

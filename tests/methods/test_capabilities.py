@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import pytest
 
 import carom
-from carom.capabilities import declared, matrix, public_methods
+from carom.capabilities import declared, matrix, needs, public_methods
 from carom.methods.base import AbstractMethod
 
 FEATURES = {
@@ -18,6 +18,7 @@ FEATURES = {
     "kinematics": {"kinematics": lambda t, q, v: 2 * v},
     "constraints": {"constraints": lambda q: q[0] - q[1]},
     "nonholonomic constraints": {"nonholonomic": lambda q, v: v[0] - v[1]},
+    "hamiltonian": {"hamiltonian": lambda q, v: v @ v + q @ q},
 }
 
 
@@ -53,6 +54,7 @@ def test_a_method_refuses_by_name_what_it_does_not_handle(name, feature):
         carom.simulate(system, carom.State([0.5, 0.5], [0.0, 0.0]), instance(public_methods()[name]), t1=0.1, h=0.1)
 
 
-def test_the_matrix_in_the_documentation_is_the_declared_one():
+def test_the_tables_in_the_documentation_are_the_declared_ones():
     page = Path(__file__).parents[2] / "docs" / "choosing_a_method.md"
     assert matrix() in page.read_text()
+    assert needs() in page.read_text()

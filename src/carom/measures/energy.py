@@ -17,13 +17,13 @@ def energy(system: System, solution: Solution) -> np.ndarray:
     Example:
         >>> carom.measures.energy(system, sol)
     """
-    kinetic, potential = energies(system, solution.t, solution.q, solution.v)
+    kinetic, potential = energies(system.since(solution.clock.epoch), solution.elapsed, solution.q, solution.v)
     return np.asarray(kinetic) + np.asarray(potential)
 
 
 def momentum(system: System, solution: Solution) -> np.ndarray:
     """Total linear momentum, the sum of M v, of every row, for coordinates that are translations along one line."""
-    M = np.asarray(system.mass_at(solution.t[0], solution.q[0]))
+    M = np.asarray(system.since(solution.clock.epoch).mass_at(solution.elapsed[0], solution.q[0]))
     return np.sum(solution.v @ M if M.ndim == 2 else solution.v * M, axis=1)
 
 
@@ -36,17 +36,17 @@ def created_energy(solution: Solution) -> float:
     Example:
         >>> assert carom.measures.created_energy(sol) < 0.05
     """
-    system, account = solution.system, solution.account
+    system, account = solution.running, solution.account
     if not np.isfinite(account.energy).all():
         return np.inf
     contacts = system.contacts
     movable = [*system.potential.values(), system.constraints, system.nonholonomic, system.hamiltonian]
     movable += [] if contacts is None else [contacts.gap, contacts.slip]
-    driven = any("t" in getattr(fn, "takes", ()) for fn in movable) or getattr(contacts, "slip_velocity", None)
+    driven = any(getattr(fn, "sees_time", False) for fn in movable) or getattr(contacts, "slip_velocity", None)
     if driven or system.friction is not None or "multiplier forces" in system.features:
         return 0.0
-    power = np.maximum(np.asarray(_power(system, solution.t, solution.q, solution.v)), 0.0)
-    work = np.append(0.0, np.cumsum(0.5 * (power[1:] + power[:-1]) * np.diff(solution.t)))
+    power = np.maximum(np.asarray(_power(system, solution.elapsed, solution.q, solution.v)), 0.0)
+    work = np.append(0.0, np.cumsum(0.5 * (power[1:] + power[:-1]) * np.diff(solution.elapsed)))
     exchanged = account.kinetic[0] + account.potential[0] - np.min(account.potential) + work[-1]
     created = np.max(account.energy - account.energy[0] - work)
     return float(created / max(exchanged, 1e-9 * abs(account.energy[0]), np.finfo(float).tiny))

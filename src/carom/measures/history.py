@@ -33,5 +33,5 @@ def search_history(
         run.attempts = 1
         run.chunk()
         begin, h, outcome = (float(x) for x in run.carry.stepping.last)
-        attempts.append(Attempt(begin, h, Outcome(int(outcome)).name.lower()))
+        attempts.append(Attempt(float(run.carry.epoch) + begin, h, Outcome(int(outcome)).name.lower()))
     return attempts

@@ -156,8 +156,8 @@ def project_energy(system: System, solution: Solution, energy: float | None = No
 
 
 def _rows(fn: Callable[..., tuple[Array, ...]], system: System, solution: Solution) -> tuple[np.ndarray, ...]:
-    columns = tuple(jnp.asarray(x) for x in (solution.t, solution.q, solution.v))
-    return tuple(np.asarray(x) for x in _mapped(fn, system, columns))
+    columns = tuple(jnp.asarray(x) for x in (solution.elapsed, solution.q, solution.v))
+    return tuple(np.asarray(x) for x in _mapped(fn, system.since(solution.clock.epoch), columns))
 
 
 @eqx.filter_jit

@@ -287,7 +287,7 @@ def onto_active(system: System, t: Array, q: Array, v: Array, rows: Array, gaps:
 
     def correct(_, x: Array) -> Array:
         _, M_inv_W, S = directions(x)
-        gap = jnp.zeros(0) if system.contacts is None else system.contacts.gaps(system.params, t, x) - gaps
+        gap = jnp.zeros(0) if system.contacts is None else system.contacts.gaps(system.given, t, x) - gaps
         constraint = system.constraint(t, x)
         friction = jnp.zeros(rows.size - gap.size - constraint.size)
         depth = multipliers(S, jnp.concatenate([gap, friction, constraint]), rows)

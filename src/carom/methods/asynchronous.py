@@ -26,6 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.methods.base import Gives
 from carom.methods.local_stiffness import nested_levels
 from carom.methods.locality import forces_between_particles
 from carom.methods.pseudo_energy import applied_impulse, pseudo_energies
@@ -80,7 +81,7 @@ class AsynchronousPseudoEnergy(LimitedMethod):
     corrections: int = eqx.field(static=True)
 
     handles = frozenset({"forces"})
-    gives = frozenset({"momentum jump"})
+    gives = frozenset({Gives.WHOLE_STEPS, Gives.MOMENTUM_JUMP})
 
     def __init__(
         self,

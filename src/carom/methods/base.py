@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import enum
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -21,16 +22,27 @@ Field = Callable[[Array, Array, Array], tuple[Array, Array]]
 SMOOTH = frozenset({"mass of q", "mass matrix", "explicit time", "forces", "rate damping", "kinematics"})
 
 
+class Gives(enum.StrEnum):
+    """What the steps of a method offer beyond the state, for a stepping to build on."""
+
+    WHOLE_STEPS = "steps that never stop short"
+    MODES = "modes"  # `Info.mode`, and `modes(memory)` for those of the step before
+    LOCAL_ERROR = "local error"  # `Info.local_error` of the orders `error_orders`
+    SYMMETRIC_ERROR = "symmetric error estimate"  # `Info.error` of the order `error_orders[0]`
+    ERROR_RATIO = "error in units of its tolerance"  # `Info.error`
+    MOMENTUM_JUMP = "momentum jump"  # `Info.extra["jump"]`
+
+
 class AbstractMethod(eqx.Module):
     """One step of a method. Concrete methods are final; variants are fields or wrappers.
 
     `handles` names the features of a system (`System.features`) that the method takes into account; `simulate` refuses
-    any other. `order` is the order of convergence on smooth problems, `gives` names what its steps report beyond the
-    state ("modes", "error estimate", "local error").
+    any other. `order` is the order of convergence on smooth problems, `gives` says what its steps offer
+    (`Gives`), and steppings refuse a method that does not give what they need.
     """
 
     handles: ClassVar[frozenset[str]] = frozenset()
-    gives: ClassVar[frozenset[str]] = frozenset()
+    gives: ClassVar[frozenset[Gives]] = frozenset({Gives.WHOLE_STEPS})
 
     @property
     @abc.abstractmethod
@@ -52,8 +64,14 @@ class AbstractMethod(eqx.Module):
 
     @property
     def error_orders(self) -> tuple[Any, Any]:
-        """(k, p): `Info.local_error` falls like h^k, the error of a run like h^p; for methods that give it."""
-        msg = f"{type(self).__name__} gives no local error"
+        """(k, p): the error estimate of a step falls like h^k, the error of a run like h^p; where one is given."""
+        msg = f"{type(self).__name__} gives no error estimate"
+        raise NotImplementedError(msg)
+
+    def modes(self, memory: PyTree) -> Array:
+        """The modes of the step that left this memory, a part of it; for methods that give `Gives.MODES`."""
+        del memory
+        msg = f"{type(self).__name__} gives no modes"
         raise NotImplementedError(msg)
 
     def with_tolerances(self, rtol: Array, atol: Array) -> AbstractMethod:

@@ -30,7 +30,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.methods.asynchronous import AsynchronousPseudoEnergy
-from carom.methods.base import AbstractMethod
+from carom.methods.base import AbstractMethod, Gives
 from carom.methods.pseudo_energy import PseudoEnergy
 from carom.methods.stability import warn_if_torn
 from carom.state import Info, State, Step
@@ -66,7 +66,7 @@ class Composed(AbstractMethod):
     base: PseudoEnergy | AsynchronousPseudoEnergy
 
     handles = frozenset({"mass matrix", "forces", "rate damping"})
-    gives = frozenset({"momentum jump"})
+    gives = frozenset({Gives.WHOLE_STEPS, Gives.MOMENTUM_JUMP})
 
     def __init__(self, base: PseudoEnergy | AsynchronousPseudoEnergy):
         if not isinstance(base, (PseudoEnergy, AsynchronousPseudoEnergy)):

@@ -52,7 +52,7 @@ class ContactRows(eqx.Module):
 
 def relative_velocities(system: System, t: Array, q: Array, v: Array) -> list[Array]:
     """Relative velocities by group: (contacts,), (contacts, directions), (elements, directions), (constraints,)."""
-    p, contacts, rate = system.params, system.contacts, system.rate(t, q, v)
+    p, contacts, rate = system.given, system.contacts, system.rate(t, q, v)
     none = jnp.zeros((0, 0))
     normal = contacts.gap_rates(p, t, q, rate) if contacts else jnp.zeros(0)
     tangential = contacts.slip_rates(p, t, q, rate, v) if contacts and contacts.has_friction else none
@@ -92,7 +92,7 @@ def contact_rows(system: System, t: Array, q: Array, v: Array) -> ContactRows:
     def gamma(u: Array) -> Array:
         return stacked_velocities(system, t, q, u)
 
-    p, contacts, n = system.params, system.contacts, laws.contacts
+    p, contacts, n = system.given, system.contacts, laws.contacts
     restitution, friction = jnp.zeros(laws.rows), jnp.zeros(n)
     if contacts is not None:
         tangential = jnp.repeat(jnp.broadcast_to(contacts.tangential_restitution, (n,)), laws.directions)

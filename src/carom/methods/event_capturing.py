@@ -27,7 +27,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from carom.methods.active_set import Coefficients, Motion, Point, onto_active, smooth_piece, survey
-from carom.methods.base import SMOOTH, AbstractMethod, hermite
+from carom.methods.base import SMOOTH, AbstractMethod, Gives, hermite
 from carom.methods.contact_rows import UNKNOWN_MODE, Event, events, laws_of, unknown_modes
 from carom.methods.location import LOOKS, Aim, Trial, locate, status_of
 from carom.methods.margins import at_rest, headings, margins, resolved
@@ -111,7 +111,7 @@ class EventCapturing(AbstractMethod):
     tolerance: Array | None
 
     handles = SMOOTH | {"contacts", "friction", "constraints"}
-    gives = frozenset({"modes", "local error"})
+    gives = frozenset({Gives.MODES, Gives.LOCAL_ERROR})  # a step ends at an event
 
     def __init__(
         self,
@@ -200,6 +200,10 @@ class EventCapturing(AbstractMethod):
         modes = Modes(touching, at_rest(at, _TOUCHING), headings(at, at.gamma), at.laws)
         zero = jnp.zeros((), jnp.int32)
         return CaptureMemory(modes, jnp.zeros(n, bool), unknown_modes(at.laws), True, jnp.zeros(()), False, zero)
+
+    def modes(self, memory: CaptureMemory) -> Array:
+        """Those of the last row."""
+        return memory.last
 
     def step(self, system: System, state: State, memory: CaptureMemory, h: Array) -> Step:
         """One smooth piece, or one critical step."""
@@ -377,7 +381,7 @@ def margins_inside(system: System, state: State, start: Motion, trial: Trial, mo
 
     if laws.count > laws.contacts:
         return of_all(None)
-    gaps = jax.vmap(lambda s, x: system.contacts.gaps(system.params, s, x))(t, q)
+    gaps = jax.vmap(lambda s, x: system.contacts.gaps(system.given, s, x))(t, q)
     return rarely(jnp.any(modes.closed), of_all, gaps)
 
 

@@ -22,8 +22,9 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from carom.compiled import traced_once
-from carom.methods.base import AbstractMethod
+from carom.methods.base import AbstractMethod, Gives
 from carom.state import Numbers, State, Status, Step
+from carom.systems.arguments import names_of
 from carom.systems.system import System
 
 _SAME = 1e-9  # relative size of steps that count as equal
@@ -77,8 +78,9 @@ class Extrapolated(AbstractMethod):
     h_min: float | Array = 0.0
 
     def __check_init__(self):
-        if "modes" not in self.base.gives:
-            msg = f"Extrapolated: the base must report modes, {type(self.base).__name__} does not"
+        missing = sorted({Gives.MODES, Gives.WHOLE_STEPS} - self.base.gives)
+        if missing:
+            msg = f"Extrapolated: the base must give {names_of(missing)}, {type(self.base).__name__} does not"
             raise ValueError(msg)
         if self.max_order < 1:
             msg = f"Extrapolated: max_order must be at least 1, got {self.max_order}"
@@ -100,9 +102,10 @@ class Extrapolated(AbstractMethod):
         return self.base.handles
 
     @property
-    def gives(self) -> frozenset[str]:  # pyright: ignore
-        """Modes, and an error estimate unless the order is fixed."""
-        return self.base.gives | (frozenset({"error estimate"}) if self.fixed_order is None else frozenset())
+    def gives(self) -> frozenset[Gives]:  # pyright: ignore
+        """Modes of whole steps, and an error estimate unless the order is fixed."""
+        estimate = {Gives.ERROR_RATIO} if self.fixed_order is None else set()
+        return frozenset({Gives.WHOLE_STEPS, Gives.MODES} | estimate)
 
     @property
     def order(self) -> int:
@@ -126,6 +129,10 @@ class Extrapolated(AbstractMethod):
     def init(self, system: System, state: State) -> Any:
         """The memory of the base."""
         return self.base.init(system, state)
+
+    def modes(self, memory: Any) -> Array:
+        """Those of the base."""
+        return self.base.modes(memory)
 
     def step(self, system: System, state: State, memory: Any, h: Array) -> Step:
         """One main step."""
@@ -161,7 +168,7 @@ class MainStep:
 
     def is_smooth(self, step: Step) -> Array:
         """Whether a substep has the modes of the step before."""
-        return jnp.all(step.info.mode == self.memory.mode) & (step.info.status == Status.OK)
+        return jnp.all(step.info.mode == self.method.modes(self.memory)) & (step.info.status == Status.OK)
 
     def substeps(self, n: Array) -> tuple[Step, Array, Array, Array]:
         """Take n substeps, or fewer if a mode changes; impulses and work summed, iterations counted, worst residual."""
@@ -231,7 +238,7 @@ class MainStep:
             order=jnp.where(smooth, rows.i, 1),
             error=jnp.where(smooth, rows.error, jnp.inf) if judged else jnp.zeros(()),
         )
-        memory = eqx.tree_at(lambda m: m.mode, first.memory, last.info.mode)
+        memory = eqx.tree_at(self.method.modes, first.memory, last.info.mode)
         q, v = jnp.split(best[""], [self.state.q.size])
         return Step(self.state.moved(self.state.t + self.h, q, v), memory, info)
 

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from carom.methods.base import SMOOTH, AbstractMethod
+from carom.methods.base import SMOOTH, AbstractMethod, Gives
 from carom.methods.contact_rows import (
     ContactRows,
     contact_rows,
@@ -70,7 +70,7 @@ class MoreauMidpoint(AbstractMethod):
     solver: Any = SemismoothNewton()
 
     handles = SMOOTH | {"contacts", "friction", "constraints"}
-    gives = frozenset({"modes"})
+    gives = frozenset({Gives.WHOLE_STEPS, Gives.MODES})
 
     @property
     def order(self) -> int:
@@ -87,6 +87,10 @@ class MoreauMidpoint(AbstractMethod):
         constant_matrix = not isinstance(system.mass, UserFunction) and system.mass.ndim == 2
         M_inv = inverse_small(system.dense_mass_at(state.t, state.q)) if constant_matrix else None
         return MoreauMemory(jnp.zeros(laws.rows), unknown_modes(laws), M_inv)
+
+    def modes(self, memory: MoreauMemory) -> Array:
+        """Those of the last step."""
+        return memory.mode
 
     def step(self, system: System, state: State, memory: MoreauMemory, h: Array) -> Step:
         """One step."""

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.methods.base import SMOOTH, AbstractMethod
+from carom.methods.base import SMOOTH, AbstractMethod, Gives
 from carom.methods.contact_rows import ContactRows, contact_rows, events, laws_of, unknown_modes
 from carom.methods.moreau import TOUCHING, onto_constraints
 from carom.solvers.contact_problem import ContactProblem, ContactResult, Laws, contact_problem
@@ -76,7 +76,7 @@ class MoreauTheta(AbstractMethod):
     solver: Any = SemismoothNewton()
 
     handles = SMOOTH | {"contacts", "friction", "constraints"}
-    gives = frozenset({"modes"})
+    gives = frozenset({Gives.WHOLE_STEPS, Gives.MODES})
 
     def __check_init__(self):
         for name, value in (("theta", self.theta), ("forecast", self.forecast)):
@@ -101,16 +101,20 @@ class MoreauTheta(AbstractMethod):
         laws = laws_of(system, state)
         return ThetaMemory(jnp.zeros(laws.rows), unknown_modes(laws))
 
+    def modes(self, memory: ThetaMemory) -> Array:
+        """Those of the last step."""
+        return memory.mode
+
     def step(self, system: System, state: State, memory: ThetaMemory, h: Array) -> Step:
         """One step."""
         t, q, v = state.t, state.q, state.v
         active = jnp.zeros(0, bool)
         if system.contacts is not None:
             rate = system.rate(t, q, v)
-            U = system.contacts.gap_rates(system.params, t, q, rate)
+            U = system.contacts.gap_rates(system.given, t, q, rate)
             falls = system.rate(t, q, v + h * system.mass_solve(t, q, system.force(t, q, v)))
-            touching = TOUCHING * h * jnp.abs(system.contacts.gap_rates(system.params, t, q, falls) - U)
-            active = system.contacts.gaps(system.params, t, q) + h * self.forecast * U <= touching  # (16e), (18)
+            touching = TOUCHING * h * jnp.abs(system.contacts.gap_rates(system.given, t, q, falls) - U)
+            active = system.contacts.gaps(system.given, t, q) + h * self.forecast * U <= touching  # (16e), (18)
         impact = theta_step(system, state, h, self.theta, active, memory.P, self.solver)
         q1, v1, W, bilateral = impact.q, impact.v, impact.rows.W, impact.rows.laws.bilateral
         if bilateral:
@@ -184,7 +188,7 @@ def out_of_penetration(system: System, t: Array, q: Array, impact: Impact, solve
     still = system.rate(t, q, jnp.zeros(W.shape[1]))
 
     def correct(_, x: Array) -> Array:
-        gap = system.contacts.gaps(system.params, t, x)
+        gap = system.contacts.gaps(system.given, t, x)
         sets = {"active": jnp.ones(n, bool), "friction": jnp.zeros(n), "limits": jnp.zeros((0, 2))}
         tau = solver(contact_problem(W, M_inv_W, laws, c=gap, **sets), jnp.zeros(n)).P
         return x + system.rate(t, x, M_inv_W @ tau) - still

@@ -32,6 +32,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.methods.base import Gives
 from carom.methods.quadrature import impulse, rule
 from carom.methods.stability import LimitedMethod
 from carom.state import Info, State, Step
@@ -79,7 +80,7 @@ class PseudoEnergy(LimitedMethod):
     corrections: int = eqx.field(default=1, static=True)
 
     handles = frozenset({"mass matrix", "forces", "rate damping"})
-    gives = frozenset({"momentum jump"})
+    gives = frozenset({Gives.WHOLE_STEPS, Gives.MOMENTUM_JUMP})
 
     def __check_init__(self):
         rule(self.quadrature)
@@ -149,14 +150,14 @@ class PseudoEnergy(LimitedMethod):
         """Pseudo-energy (13), gap (18), and the balance of the pseudo-energy."""
         jump = np.array(solution.columns["extra.jump"])
         if self.start == "one-step" and len(solution) > 1:
-            start = (solution.t[0], jnp.asarray(solution.q[0]))
-            jump[0] = solution.h[1] * solution.system.mass_solve(*start, solution.system.conservative_force(*start))
+            start, system = (solution.elapsed[0], jnp.asarray(solution.q[0])), solution.running
+            jump[0] = solution.h[1] * system.mass_solve(*start, system.conservative_force(*start))
         return pseudo_energies(solution, energy, jump)
 
 
 def pseudo_energies(solution: Any, energy: np.ndarray, jump: np.ndarray) -> dict[str, np.ndarray]:
     """Pseudo-energy (13), gap (18) and balance, from the energy (17) and the jumps."""
-    gap = 0.25 * np.asarray(_kinetic(solution.system, solution.t, solution.q, jump))  # (18)
+    gap = 0.25 * np.asarray(_kinetic(solution.running, solution.elapsed, solution.q, jump))  # (18)
     pseudo = energy - gap
     return {
         "pseudo_energy": pseudo,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import equinox as eqx
 
-from carom.methods.base import SMOOTH, AbstractMethod
+from carom.methods.base import SMOOTH, AbstractMethod, Gives
 from carom.state import State
 from carom.systems.system import System
 from carom.tableaux import Tableau, embedded
@@ -23,9 +23,10 @@ class TableauMethod(AbstractMethod):
         return self.tableau.order
 
     @property
-    def gives(self) -> frozenset[str]:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def gives(self) -> frozenset[Gives]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The local error, where the tableau has an embedded companion."""
-        return frozenset({"local error"}) if embedded(self.tableau) else frozenset()
+        estimate = {Gives.LOCAL_ERROR} if embedded(self.tableau) else set()
+        return frozenset({Gives.WHOLE_STEPS} | estimate)
 
     @property
     def error_orders(self) -> tuple[int, int]:

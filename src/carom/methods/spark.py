@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from carom.methods.base import AbstractMethod
+from carom.methods.base import AbstractMethod, Gives
 from carom.methods.families import OTHER, coefficients, has_constraints, objection, part_names, uses_iiia
 from carom.methods.spark_stages import StageEquations, Unknowns
 from carom.solvers.newton import Newton, Root
@@ -78,7 +78,7 @@ class Spark(AbstractMethod):
             "hamiltonian",
         }
     )
-    gives = frozenset({"error estimate", "local error"})
+    gives = frozenset({Gives.WHOLE_STEPS, Gives.SYMMETRIC_ERROR, Gives.LOCAL_ERROR})
 
     def __init__(
         self,
@@ -102,14 +102,9 @@ class Spark(AbstractMethod):
         return 2 * self.stages - 2
 
     @property
-    def error_order(self) -> int:
-        """The power of h with which the estimate (38) decreases."""
-        return self.stages
-
-    @property
     def error_orders(self) -> tuple[int, int]:
-        """Of the estimate and of the method."""
-        return self.error_order, self.order
+        """Of the estimate (38) and of the method."""
+        return self.stages, self.order
 
     def objection(self, system: System) -> str | None:
         """Families must name parts the system has; multipliers never meet Lobatto IIIA."""

@@ -12,9 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.methods.base import AbstractMethod
+from carom.methods.base import AbstractMethod, Gives
 from carom.solvers.spectral import lanczos, largest_ritz_value, start_vector
 from carom.state import State
+from carom.systems.arguments import users_frame
 from carom.systems.system import System
 
 _STEPS = 60
@@ -55,7 +56,7 @@ class LimitedMethod(AbstractMethod):
         """Look at the stability limit again, and at the gap between energy and pseudo-energy if there is one."""
         if not self.told:
             warn_if_fallen(solution, self.rates(solution.system, solution.q.shape[1]))
-        if "momentum jump" in self.gives:
+        if Gives.MOMENTUM_JUMP in self.gives:
             warn_if_torn(solution)
 
 
@@ -97,7 +98,7 @@ def refuse_unstable(h: float, limit: float, told: bool, where: str) -> None:
     facts = f"the step{where} h = {h:.6g} lies {{}} the stability limit {limit:.6g} [Marazzato2019 (16)]"
     if h <= (1 + _NEAR) * limit:
         msg = f"{facts.format('at')}: errors may grow with time; reduce h"
-        warnings.warn(msg, StabilityWarning, stacklevel=6)
+        warnings.warn(msg, StabilityWarning, stacklevel=users_frame())
     elif not told:
         msg = f"{facts.format('above')}: reduce h, or pass beyond_limit=True to run all the same"
         raise ValueError(msg)
@@ -107,14 +108,14 @@ def warn_if_fallen(solution: Any, rates: list[Rate]) -> None:
     """Warn if the limit at a few later states lies under the steps taken there."""
     rows = np.unique(np.linspace(0, len(solution) - 1, _REVIEWED + 1).astype(int))[1:]
     for row, (count, among, where) in itertools.product(rows, rates):
-        state = State(solution.q[row], solution.v[row], solution.t[row])
-        limit, h = stability_limit(solution.system, state, among), solution.h[row] / count
+        state = State(solution.q[row], solution.v[row], solution.elapsed[row])
+        limit, h = stability_limit(solution.running, state, among), solution.h[row] / count
         if h > (1 + _NEAR) * limit:
             msg = (
                 f"at t = {solution.t[row]:.6g} the step{where} h = {h:.6g} lies above the stability limit there, "
                 f"{limit:.6g} [Marazzato2019 (16)]: run again with a smaller h"
             )
-            warnings.warn(msg, StabilityWarning, stacklevel=4)
+            warnings.warn(msg, StabilityWarning, stacklevel=users_frame())
             return
 
 
@@ -129,4 +130,4 @@ def warn_if_torn(solution: Any) -> None:
             f"itself: the velocities before and after a node have nothing to do with each other any more. Take a "
             f"smaller or a constant h, or carom.EnergyGap"
         )
-        warnings.warn(msg, StabilityWarning, stacklevel=4)
+        warnings.warn(msg, StabilityWarning, stacklevel=users_frame())

@@ -16,18 +16,16 @@ from __future__ import annotations
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
-from carom.methods.base import AbstractMethod
-from carom.state import Carry, Row, State, Status, Step
-from carom.stepping.base import AbstractStepping, inside, row_of, step_status
+from carom.methods.base import AbstractMethod, Gives
+from carom.state import Carry, Info, Row, State, Status
+from carom.stepping.base import AbstractStepping, Aim, Tried, after, crawls, take
 from carom.systems.arguments import numbers
 from carom.systems.system import System
 
-_SAME = 1e-9
 _SAFETY = 0.9
 _LEAST, _MOST = 0.2, 5.0
 _FAILED = 0.25  # of the step that could not be computed
@@ -43,7 +41,6 @@ class Pace(eqx.Module):
     h: Array
     error: Array
     repeated: Array
-    segment: Array
 
 
 class Adaptive(AbstractStepping):
@@ -65,7 +62,8 @@ class Adaptive(AbstractStepping):
     h_max: Array
     first: Array
 
-    needs = frozenset({"local error"})
+    needs = frozenset({Gives.LOCAL_ERROR})
+    remedy = "Loosen rtol or atol; a motion that becomes infinite in finite time has no step small enough"
 
     def __init__(
         self,
@@ -93,7 +91,7 @@ class Adaptive(AbstractStepping):
     def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> Pace:
         """The first step size: Hairer, Norsett and Wanner, ODEs I, sec. II.4."""
         size = jnp.where(jnp.isnan(self.first), self.first_size(system, method, state, ends), self.first)
-        return Pace(size, jnp.ones(()), jnp.asarray(False), jnp.zeros((), jnp.int64))
+        return Pace(size, jnp.ones(()), jnp.asarray(False))
 
     def first_size(self, system: System, method: AbstractMethod, state: State, ends: Array) -> Array:
         """As there, but with a first guess that does not mind a start from rest: a hundredth of the time scale."""
@@ -102,7 +100,7 @@ class Adaptive(AbstractStepping):
         def rates(t: Array, q: Array, v: Array) -> Any:
             return system.rate(t, q, v), system.acceleration(t, q, v)
 
-        t, _ = inside(ends[0], ends[1], state.t, state.t, ends.size > 2)
+        t = state.t if ends.size == 2 else system.beside(ends[0], 1)
         y = (state.q, state.v)
         f = rates(t, *y)
         h0 = _FIRST * jnp.minimum(time_scale(*(jnp.max(jnp.abs(x)) for x in (*y, f[1]))), ends[1] - ends[0])
@@ -116,66 +114,37 @@ class Adaptive(AbstractStepping):
 
     def attempt(self, system: System, method: AbstractMethod, carry: Carry) -> tuple[Carry, Row]:
         """One step, kept if its error is within the tolerance."""
-        pace, t = carry.stepping, carry.state.t
-        begin, end = carry.ends[pace.segment], carry.ends[pace.segment + 1]
-        wanted = jnp.fmin(pace.h, self.h_max)
-        lands = wanted >= (end - t) * (1 - _SAME)
-        h = jnp.where(lands & ~carry.done, end - t, wanted)
-        start, h_in = inside(begin, end, t, h, carry.ends.size > 2)
-        began = carry.state.moved(start, carry.state.q, carry.state.v)
-        step = method.with_tolerances(self.rtol, self.atol).step(system, began, carry.memory, h_in)
-        status = step_status(step)
-        arrived = step.state.t >= start + h_in
-        taken = jnp.where(arrived, h, step.state.t - t)
-        error = self.error(method, carry.state, step, h_in)
-        failed = status != Status.OK
+        aim = Aim.within(system, carry, jnp.fmin(carry.stepping.h, self.h_max))
+        tried = take(system, method.with_tolerances(self.rtol, self.atol), carry, aim)
+        error = self.error(method, carry.state, tried.ahead.state, tried.info, aim.inner)
+        failed = tried.status != Status.OK
         ok = ~failed & (error <= 1.0)
-        pace = self.paced(method, pace, ok, failed, arrived, lands, jnp.where(failed, h, taken), error)
-        hopeless = ~ok & (pace.h < _SMALLEST_PART * (carry.ends[-1] - carry.ends[0]))
-        status = jnp.where(hopeless, jnp.where(failed, status, Status.STEP_TOO_SMALL), Status.OK)
-        t_there = jnp.where(arrived, jnp.where(lands, end, t + h), step.state.t)
-        there = step.state.moved(t_there, step.state.q, step.state.v)
-        state, memory = jax.tree.map(
-            lambda new, old: jnp.where(ok, new, old), (there, step.memory), (carry.state, carry.memory)
-        )
-        segment = pace.segment + (ok & arrived & lands)
-        pace = eqx.tree_at(lambda p: p.segment, pace, segment)
-        k = carry.k + ok
-        row = row_of(system, k, ok, state, taken, step.info)
-        done = segment >= carry.ends.size - 1
-        counts = carry.counts.add(step.info, ok)
-        return Carry(state, memory, pace, carry.ends, k, status.astype(carry.status.dtype), done, counts), row
+        pace = self.paced(method, carry.stepping, aim, tried, ok, error)
+        hopeless = ~ok & (pace.h < _SMALLEST_PART * carry.ends[-1]) | crawls(pace.h, tried)
+        status = jnp.where(hopeless, jnp.where(failed, tried.status, Status.STEP_TOO_SMALL), Status.OK)
+        return after(system, carry, tried, ok, pace, status)
 
-    def paced(
-        self,
-        method: AbstractMethod,
-        pace: Pace,
-        ok: Array,
-        failed: Array,
-        arrived: Array,
-        lands: Array,
-        taken: Array,
-        error: Array,
-    ) -> Pace:
+    def paced(self, method: AbstractMethod, pace: Pace, aim: Aim, tried: Tried, ok: Array, error: Array) -> Pace:
         """The next step size and what to remember of this one."""
+        failed, arrived = tried.status != Status.OK, tried.arrived
+        taken = jnp.where(failed, aim.h, tried.h)
         k, _ = method.error_orders
         error = jnp.maximum(error, 1e-12)
         steady = jnp.clip(_SAFETY * error ** (-0.7 / k) * pace.error ** (0.4 / k), _LEAST, _MOST)
         steady = jnp.where(pace.repeated, jnp.minimum(steady, 1.0), steady)
         forward = jnp.where(arrived, taken * steady, pace.h)
-        forward = jnp.where(lands, jnp.maximum(forward, pace.h), forward)
+        forward = jnp.where(aim.lands, jnp.maximum(forward, pace.h), forward)
         back = taken * jnp.clip(_SAFETY * error ** (-1.0 / k), _LEAST, _SAFETY)
         size = jnp.where(ok, forward, jnp.where(failed, _FAILED * taken, back))
         before = jnp.where(ok & arrived, jnp.maximum(error, 1e-4), 1.0)
-        return Pace(size, before, ~ok, pace.segment)
+        return Pace(size, before, ~ok)
 
-    def error(self, method: AbstractMethod, start: State, step: Step, h: Array) -> Array:
+    def error(self, method: AbstractMethod, start: State, end: State, info: Info, h: Array) -> Array:
         """The largest local error in units of its tolerance; what rounding adds to an estimate does not count."""
-        end = step.state
         scales = self.scales(method, (start.q, start.v), (end.q, end.v))
         q, v = jnp.max(jnp.abs(start.q)), jnp.max(jnp.abs(start.v))
         rounding = (_ROUNDING * q, _ROUNDING * (v + q / h))
-        size = largest(step.info.local_error, tuple(s + r for s, r in zip(scales, rounding)))
+        size = largest(info.local_error, tuple(s + r for s, r in zip(scales, rounding)))
         return jnp.where(jnp.isfinite(size), size, 1e12)
 
     def scales(self, method: AbstractMethod, y0: Any, y1: Any) -> Any:

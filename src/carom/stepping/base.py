@@ -1,4 +1,9 @@
-"""What every stepping offers: one attempt at a time, and the clock that lands on every segment's end."""
+"""What all steppings share: how a step begins inside a segment, and how it ends.
+
+A stepping chooses a size and decides whether to keep what came of it. In between lies `take`, and after it `after`: a
+step is tried from where the run stands, the time it reached is that of the method (which may stop short), a step that
+cannot move time is refused, and the run goes on from its end or from where it can go back to.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +11,30 @@ import abc
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
-from carom.methods.base import AbstractMethod
-from carom.state import Carry, Info, Row, State, Status, Step
+from carom.methods.base import AbstractMethod, Gives
+from carom.state import Carry, Info, Mark, Row, State, Status, Step
 from carom.systems.system import System
 
 PyTree = Any
+_ROUNDING = 4 * float(np.finfo(float).eps)
+_CRAWLING = 64 * float(np.finfo(float).eps)
+SAME = 1e-9  # a remainder of this part of a step counts as none
 
 
 class AbstractStepping(eqx.Module):
     """Chooses h, accepts, rejects, goes back.
 
-    `needs` names what a method must give (`AbstractMethod.gives`) for this stepping to work.
+    `needs` says what a method must give (`carom.methods.base.Gives`) for this stepping to work, `remedy` what to change
+    where its steps become too small.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset()
+    needs: ClassVar[frozenset[Gives]] = frozenset()
+    remedy: ClassVar[str] = "Take larger steps"
 
     @abc.abstractmethod
     def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> PyTree:
@@ -41,6 +53,95 @@ class AbstractStepping(eqx.Module):
         """Why this stepping cannot run over the given segments; None if it can."""
         return None
 
+    def caution(self, span: float) -> str | None:
+        """What to warn about before a run of length `span`; None if nothing."""
+        return None
+
+
+class Aim(eqx.Module):
+    """A step to be taken: size, target, whether the segment ends there; start and size inside the open segment."""
+
+    h: Array
+    target: Array
+    lands: Array
+    start: State
+    inner: Array
+
+    @classmethod
+    def at(cls, system: System, carry: Carry, h: Array, target: Array, lands: Array) -> Aim:
+        """A step of size h to `target`."""
+        return cls(h, target, lands, *inside(system, carry, h))
+
+    @classmethod
+    def within(cls, system: System, carry: Carry, wanted: Array) -> Aim:
+        """A step of the wanted size, cut at the end of the segment.
+
+        A finished lane of a batch goes on being tried: with h = 0 its equations would be singular.
+        """
+        t, end = carry.state.t, carry.ends[carry.segment + 1]
+        lands = wanted >= (end - t) * (1 - SAME)
+        h = jnp.where(lands & ~carry.done, end - t, wanted)
+        return cls.at(system, carry, h, jnp.where(lands, end, t + h), lands)
+
+
+class Tried(eqx.Module):
+    """A step that was tried: where it leads, the size it has, whether it reached its target, how it ended."""
+
+    ahead: Mark
+    h: Array
+    arrived: Array
+    lands: Array
+    status: Array
+    info: Info
+
+
+def take(system: System, method: AbstractMethod, carry: Carry, aim: Aim) -> Tried:
+    """One step of the method."""
+    return tried(carry, aim, method.step(system, aim.start, carry.memory, aim.inner))
+
+
+def tried(carry: Carry, aim: Aim, step: Step) -> Tried:
+    """What a step amounts to: it ends on the target, or where it stopped short; one that cannot move time fails."""
+    arrived = step.state.t >= aim.start.t + aim.inner - _ROUNDING * aim.target
+    state = step.state.moved(jnp.where(arrived, aim.target, step.state.t), step.state.q, step.state.v)
+    h = jnp.where(arrived, aim.h, step.state.t - carry.state.t)
+    lands = arrived & aim.lands
+    status = step_status(step)
+    moves = ~arrived | (step.state.t > carry.state.t)
+    if carry.ends.size > 2:
+        moves = moves & (aim.target > carry.state.t)  # the start was nudged
+    status = jnp.where((status == Status.OK) & ~moves, Status.STEP_TOO_SMALL, status)
+    return Tried(Mark(state, step.memory, carry.k + 1, carry.segment + lands), h, arrived, lands, status, step.info)
+
+
+def after(
+    system: System,
+    carry: Carry,
+    tried: Tried,
+    ok: Array,
+    stepping: PyTree,
+    status: Array | None = None,
+    back: Mark | None = None,
+) -> tuple[Carry, Row]:
+    """The run after a step that was kept (`ok`) or not: it goes on from the step's end, or from `back`."""
+    mark = choose(ok, tried.ahead, carry.mark if back is None else back)
+    row = row_of(system, mark.k, ok, mark.state, tried.h, tried.info)
+    done = mark.segment >= carry.ends.size - 1
+    ending = (tried.status if status is None else status).astype(carry.status.dtype)
+    counts = carry.counts.add(tried.info, ok)
+    times = (carry.ends, carry.instants)
+    return Carry(mark.state, mark.memory, stepping, *times, mark.segment, mark.k, ending, done, counts), row
+
+
+def crawls(size: Array, tried: Tried) -> Array:
+    """Whether steps of this size say nothing to the time that is reached: it moves by other steps than the motion."""
+    return size < _CRAWLING * tried.ahead.state.t
+
+
+def choose(condition: Array, yes: PyTree, no: PyTree) -> PyTree:
+    """One of two records, number by number."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+
 
 def step_status(step: Step) -> Array:
     """The step's own status, or NOT_FINITE."""
@@ -55,11 +156,11 @@ def row_of(system: System, k: Array, keep: Array, state: State, h: Array, info: 
     return Row(k, keep, state.t, h, state.q, system.outer_velocity(state.t, state.q, state.v), info)
 
 
-def inside(segment_start: Array, segment_end: Array, t: Array, h: Array, jumps: bool) -> tuple[Array, Array]:
-    """Start time and step nudged into the open segment, so that forces are evaluated on its side of a jump."""
-    if not jumps:
-        return t, h
-    first = jnp.nextafter(segment_start, jnp.inf)
-    last = jnp.nextafter(segment_end, -jnp.inf)
-    start = jnp.maximum(t, first)
-    return start, jnp.minimum(h, last - start)
+def inside(system: System, carry: Carry, h: Array) -> tuple[State, Array]:
+    """Start and size nudged into the open segment, so that forces are evaluated on its side of a jump."""
+    state = carry.state
+    if carry.ends.size == 2:
+        return state, h
+    begin, end = carry.ends[carry.segment], carry.ends[carry.segment + 1]
+    t = jnp.maximum(state.t, system.beside(begin, 1))
+    return state.moved(t, state.q, state.v), jnp.minimum(h, system.beside(end, -1) - t)

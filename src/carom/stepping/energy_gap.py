@@ -11,25 +11,15 @@ from __future__ import annotations
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
-from carom.methods.base import AbstractMethod
-from carom.state import Carry, Row, State, Status, Step
-from carom.stepping.base import AbstractStepping, inside, row_of, step_status
+from carom.methods.base import AbstractMethod, Gives
+from carom.state import Carry, Info, Row, State, Status
+from carom.stepping.base import SAME, AbstractStepping, Aim, after, take
 from carom.systems.arguments import numbers
 from carom.systems.system import System
-
-_SAME = 1e-9
-
-
-class GapPlace(eqx.Module):
-    """Segment and number of halvings of h."""
-
-    segment: Array
-    halved: Array
 
 
 class EnergyGap(AbstractStepping):
@@ -48,7 +38,8 @@ class EnergyGap(AbstractStepping):
     h: Array
     halvings: int = eqx.field(static=True)
 
-    needs = frozenset({"momentum jump"})
+    needs = frozenset({Gives.MOMENTUM_JUMP, Gives.WHOLE_STEPS})
+    remedy = "Raise h, or lower halvings"
 
     def __init__(self, eps: ArrayLike, h: ArrayLike, halvings: int = 10):
         self.eps = numbers(eps, "EnergyGap: eps", positive=True)
@@ -63,40 +54,28 @@ class EnergyGap(AbstractStepping):
         """The size tried first."""
         return float(np.asarray(self.h))
 
-    def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> GapPlace:
-        """At the start of the first segment, with the largest step."""
+    def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> Array:
+        """The number of halvings of h: none."""
         del system, method, state, ends
-        return GapPlace(jnp.zeros((), jnp.int64), jnp.zeros((), jnp.int64))
+        return jnp.zeros((), jnp.int64)
 
     def attempt(self, system: System, method: AbstractMethod, carry: Carry) -> tuple[Carry, Row]:
         """One step, kept if its gap is small enough."""
-        place = carry.stepping
-        begin, end = carry.ends[place.segment], carry.ends[place.segment + 1]
-        size = self.h * 0.5**place.halved
-        left = end - carry.state.t
-        last = left <= size * (1 + _SAME)
-        h = jnp.where(left < size * (1 - _SAME), left, size)
-        t, h_inside = inside(begin, end, carry.state.t, h, carry.ends.size > 2)
-        step = method.step(system, carry.state.moved(t, carry.state.q, carry.state.v), carry.memory, h_inside)
-        status = step_status(step)
-        gap, bound = self._gap(system, step)
-        ok = ((gap <= bound) | (place.halved >= self.halvings)) & (status == Status.OK)
-        halve = ~ok & (place.halved < self.halvings)
-        back = ok & (place.halved > 0)
-        state = step.state.moved(jnp.where(last, end, carry.state.t + h), step.state.q, step.state.v)
-        new = (state, step.memory)
-        state, memory = jax.tree.map(lambda a, b: jnp.where(ok, a, b), new, (carry.state, carry.memory))
-        segment = place.segment + (ok & last)
-        k = carry.k + ok
-        row = row_of(system, k, ok, state, h, step.info)
-        status = jnp.where(halve, Status.OK, status)
-        place = GapPlace(segment, place.halved + halve - back)
-        done = segment >= carry.ends.size - 1
-        return Carry(state, memory, place, carry.ends, k, status, done, carry.counts.add(step.info, ok)), row
+        halved, t, end = carry.stepping, carry.state.t, carry.ends[carry.segment + 1]
+        size = self.h * 0.5**halved
+        lands = end - t <= size * (1 + SAME)
+        h = jnp.where(end - t < size * (1 - SAME), end - t, size)
+        tried = take(system, method, carry, Aim.at(system, carry, h, jnp.where(lands, end, t + h), lands))
+        gap, bound = self._gap(system, tried.ahead.state, tried.info)
+        least = halved >= self.halvings
+        ok = ((gap <= bound) | least) & (tried.status == Status.OK)
+        halve = ~ok & ~least
+        status = jnp.where(halve, Status.OK, tried.status)
+        return after(system, carry, tried, ok, halved + halve - (ok & (halved > 0)), status)
 
-    def _gap(self, system: System, step: Step) -> tuple[Any, Any]:
+    def _gap(self, system: System, s: State, info: Info) -> tuple[Any, Any]:
         """The gap (18) and its bound."""
-        s, w = step.state, step.info.extra["jump"]
+        w = info.extra["jump"]
         gap = 0.25 * system.kinetic_energy(s.t, s.q, w)
         energy = system.kinetic_energy(s.t, s.q, s.v) + system.potential_energy(s.t, s.q)
         return gap, self.eps * jnp.abs(energy - gap)

@@ -5,31 +5,28 @@ from __future__ import annotations
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from carom.methods.base import AbstractMethod
 from carom.state import Carry, Numbers, Row, State, Status
-from carom.stepping.base import AbstractStepping, inside, row_of, step_status
+from carom.stepping.base import SAME, AbstractStepping, Aim, after, take
 from carom.systems.system import System
 
-_SAME = 1e-9  # a remainder of this part of a step counts as none
+_MOST_STEPS = 2**53  # more cannot be counted, and a smaller h cannot move the time at the end of the run
 
 
 class GridPosition(eqx.Module):
-    """Segment, start of its grid, and number of whole steps taken since."""
+    """Start of the segment's grid, and number of whole steps taken since."""
 
-    segment: Array
     origin: Array
     j: Array
 
     @classmethod
     def start(cls, ends: Array) -> GridPosition:
         """At the start of the first segment."""
-        zero = jnp.zeros((), jnp.int64)
-        return cls(zero, ends[0], zero)
+        return cls(ends[0], jnp.zeros((), jnp.int64))
 
 
 class Constant(AbstractStepping):
@@ -40,6 +37,8 @@ class Constant(AbstractStepping):
     """
 
     h: Array | np.float64
+
+    remedy = "Raise h"
 
     def __init__(self, h: ArrayLike):
         size = h if isinstance(h, float) else _number(h)
@@ -53,6 +52,19 @@ class Constant(AbstractStepping):
         """The one size."""
         return float(self.h)
 
+    def objection(self, system: System, state: State, ends: Any) -> str | None:
+        """The steps must be countable."""
+        span = float(ends[-1] - ends[0])
+        if span > _MOST_STEPS * float(self.h):
+            return f"h = {float(self.h):g} is too small for a run of length {span:g}: its steps cannot be counted"
+        return None
+
+    def caution(self, span: float) -> str | None:
+        """A step longer than the run is cut."""
+        if self.h <= span * (1 + SAME):
+            return None
+        return f"h = {float(self.h):g} is longer than the run, t1 - t0 = {span:g}, which becomes one step"
+
     def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> GridPosition:
         """At the start of the first segment."""
         return GridPosition.start(ends)
@@ -60,15 +72,20 @@ class Constant(AbstractStepping):
     def attempt(self, system: System, method: AbstractMethod, carry: Carry) -> tuple[Carry, Row]:
         """One step to the next grid point, or to where the method stopped short."""
         place = carry.stepping
-        end = carry.ends[place.segment + 1]
-        whole = jnp.ceil((end - place.origin) / self.h - _SAME)
+        end = carry.ends[carry.segment + 1]
+        whole = jnp.ceil((end - place.origin) / self.h - SAME)
         last = place.j + 1 >= whole
         target = jnp.where(last, end, place.origin + (place.j + 1) * self.h)
-        on_grid = jnp.abs(carry.state.t - (place.origin + place.j * self.h)) <= _SAME * self.h
-        short = jnp.abs(end - (place.origin + (place.j + 1) * self.h)) > _SAME * self.h
+        on_grid = jnp.abs(carry.state.t - (place.origin + place.j * self.h)) <= SAME * self.h
+        short = jnp.abs(end - (place.origin + (place.j + 1) * self.h)) > SAME * self.h
         # a finished lane of a batch goes on being tried: with h = 0 its equations would be singular
         h = jnp.where(carry.done | (on_grid & ~(last & short)), self.h, target - carry.state.t)
-        return _take(system, method, carry, place, h, target, last)
+        tried = take(system, method, carry, Aim.at(system, carry, h, target, last))
+        ok = tried.status == Status.OK
+        j = place.j + (ok & tried.arrived)
+        begins = ok & tried.lands
+        place = GridPosition(jnp.where(begins, target, place.origin), jnp.where(begins, 0, j))
+        return after(system, carry, tried, ok, place)
 
 
 def _number(h: Any) -> np.ndarray:
@@ -87,6 +104,8 @@ class Prescribed(AbstractStepping):
     """
 
     steps: Array
+
+    remedy = "Leave out steps that are too small to move the time"
 
     def __init__(self, steps: Numbers):
         sizes = np.atleast_1d(np.asarray(steps, float))
@@ -116,46 +135,15 @@ class Prescribed(AbstractStepping):
     def attempt(self, system: System, method: AbstractMethod, carry: Carry) -> tuple[Carry, Row]:
         """One step of the list, cut at the end of the segment."""
         place = carry.stepping
-        end = carry.ends[place.segment + 1]
+        end = carry.ends[carry.segment + 1]
         size = self.steps[jnp.minimum(place.j, self.steps.size - 1)]
         target = place.origin + size
-        last = target >= end - _SAME * size
+        last = target >= end - SAME * size
+        cut = last & (target > end + SAME * size)
         target = jnp.where(last, end, target)
-        fresh = (carry.state.t == place.origin) & (jnp.abs(target - place.origin - size) <= _SAME * size)
+        fresh = (carry.state.t == place.origin) & (jnp.abs(target - place.origin - size) <= SAME * size)
         h = jnp.where(carry.done | fresh, size, target - carry.state.t)
-        carry, row = _take(system, method, carry, place, h, target, last)
-        at_target = (carry.state.t == target) & (carry.status == Status.OK)
-        cut = last & (place.origin + size > end + _SAME * size)
-        place = GridPosition(
-            carry.stepping.segment,
-            jnp.where(cut, place.origin, jnp.where(at_target, target, place.origin)),
-            place.j + (at_target & ~cut),
-        )
-        return eqx.tree_at(lambda c: c.stepping, carry, place), row
-
-
-def _take(
-    system: System, method: AbstractMethod, carry: Carry, place: GridPosition, h: Array, target: Array, last: Array
-) -> tuple[Carry, Row]:
-    """One call of `method.step` towards `target`; `last` marks the last step of the segment."""
-    many = carry.ends.size > 2
-    t, h_inside = inside(carry.ends[place.segment], carry.ends[place.segment + 1], carry.state.t, h, many)
-    began = carry.state.moved(t, carry.state.q, carry.state.v)
-    step = method.step(system, began, carry.memory, h_inside)
-    status = step_status(step)
-    ok = status == Status.OK
-    arrived = step.state.t >= t + h_inside
-    state = step.state.moved(jnp.where(arrived, target, step.state.t), step.state.q, step.state.v)
-    ends_segment = ok & arrived & last
-    segment = place.segment + ends_segment
-    place = GridPosition(
-        segment, jnp.where(ends_segment, target, place.origin), jnp.where(ends_segment, 0, place.j + (ok & arrived))
-    )
-    state, memory = jax.tree.map(
-        lambda new, old: jnp.where(ok, new, old), (state, step.memory), (carry.state, carry.memory)
-    )
-    k = carry.k + ok
-    taken = jnp.where(arrived, h, state.t - carry.state.t)
-    row = row_of(system, k, ok, state, taken, step.info)
-    done = segment >= carry.ends.size - 1
-    return Carry(state, memory, place, carry.ends, k, status, done, carry.counts.add(step.info, ok)), row
+        tried = take(system, method, carry, Aim.at(system, carry, h, target, last))
+        ok = tried.status == Status.OK
+        whole = ok & tried.arrived & ~cut
+        return after(system, carry, tried, ok, GridPosition(jnp.where(whole, target, place.origin), place.j + whole))

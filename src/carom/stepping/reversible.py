@@ -8,22 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.methods.base import AbstractMethod
-from carom.state import Carry, Info, Row, State, Status, Step
-from carom.stepping.base import AbstractStepping, inside, row_of, step_status
+from carom.methods.base import AbstractMethod, Gives
+from carom.state import Carry, Row, State, Status, Step
+from carom.stepping.base import AbstractStepping, Aim, after, crawls, step_status, tried
 from carom.systems.system import System
 
 _SOLVES = 40
 _CLOSE = 1e-14  # |log(err / target)| that counts as solved
 _STALLED = 1e-6  # under this, a residual that no longer shrinks is rounding
+_LAST = 1e-12  # of the step: a remainder that small belongs to it
 _BOLDEST = np.log(4.0)  # largest change of log h in one correction
-
-
-class Place(eqx.Module):
-    """Segment, and the last step size that solved (39)."""
-
-    segment: Array
-    h: Array
 
 
 class Search(eqx.Module):
@@ -33,6 +27,7 @@ class Search(eqx.Module):
     y: Array
     x_before: Array
     y_before: Array
+    aim: Aim
     step: Step
     solves: Array
     evaluations: Array
@@ -57,7 +52,8 @@ class Reversible(AbstractStepping):
     tol: float
     h: float | None = None
 
-    needs = frozenset({"error estimate"})
+    needs = frozenset({Gives.SYMMETRIC_ERROR, Gives.WHOLE_STEPS})
+    remedy = "Loosen tol"
 
     def __check_init__(self):
         for name, value in (("tol", self.tol), ("h", self.h)):
@@ -65,8 +61,8 @@ class Reversible(AbstractStepping):
                 msg = f"Reversible: {name} must be positive and finite, got {name} = {value}"
                 raise ValueError(msg)
 
-    def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> Place:
-        """At the start of the first segment, with a guess from velocity and acceleration."""
+    def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> Array:
+        """A first guess of the step size, from velocity and acceleration."""
         v, a = (
             jnp.linalg.norm(state.v),
             jnp.linalg.norm(eqx.filter_jit(System.acceleration)(system, state.t, state.q, state.v)),
@@ -74,21 +70,25 @@ class Reversible(AbstractStepping):
         size = jnp.linalg.norm(state.q)
         pace = jnp.minimum(size / jnp.maximum(v, 1e-300), jnp.sqrt(size / jnp.maximum(a, 1e-300)))
         guess = self.tol ** (1.0 / (method.order + 1)) * pace if self.h is None else jnp.asarray(self.h, float)
-        return Place(jnp.zeros((), jnp.int64), jnp.minimum(guess, ends[-1] - ends[0]).astype(float))
+        return jnp.minimum(guess, ends[-1] - ends[0]).astype(float)
 
     def attempt(self, system: System, method: AbstractMethod, carry: Carry) -> tuple[Carry, Row]:
         """One step whose size solves (39) by a secant on logarithms, or that ends the segment with a smaller error."""
-        place, segment = carry.stepping, carry.stepping.segment
-        start, end = carry.ends[segment], carry.ends[segment + 1]
-        many = carry.ends.size > 2
-        slope = method.error_order  # pyright: ignore
-        log_target = slope / (method.order + 1.0) * jnp.log(self.tol)
+        end = carry.ends[carry.segment + 1]
+        slope, order = method.error_orders
+        log_target = slope / (order + 1.0) * jnp.log(self.tol)
         longest = jnp.log(end - carry.state.t)
+
+        def aimed(x: Array) -> Aim:
+            h = jnp.exp(x)
+            t = carry.state.t + h
+            lands = t >= end - _LAST * h
+            return Aim.at(system, carry, h, jnp.where(lands, end, t), lands)
 
         def trial(s: Search) -> Search:
             """Step with the proposed log h; halve after a failure, else correct by the secant."""
-            t, h = inside(start, end, carry.state.t, jnp.exp(s.x), many)
-            step = method.step(system, carry.state.moved(t, carry.state.q, carry.state.v), carry.memory, h)
+            aim = aimed(s.x)
+            step = method.step(system, aim.start, carry.memory, aim.inner)
             ok = step_status(step) == Status.OK
             y = jnp.where(ok, jnp.log(jnp.asarray(step.info.error)) - log_target, jnp.inf)
             stalled = (jnp.abs(y) >= jnp.abs(s.y_before)) & (jnp.abs(s.y_before) < _STALLED)
@@ -97,43 +97,24 @@ class Reversible(AbstractStepping):
             rise = jnp.where(jnp.isfinite(rise) & (rise > 0.2 * slope), rise, slope)
             change = jnp.where(ok, jnp.clip(-y / rise, -_BOLDEST, _BOLDEST), -np.log(2.0))
             x = jnp.where(done, s.x, jnp.minimum(s.x + change, longest))
-            info = step.info
-            return Search(
-                x, y, s.x, y, step, s.solves + 1, s.evaluations + info.evaluations, s.iterations + info.iterations, done
-            )
+            evaluations, iterations = s.evaluations + step.info.evaluations, s.iterations + step.info.iterations
+            return Search(x, y, s.x, y, aim, step, s.solves + 1, evaluations, iterations, done)
 
-        search = jax.lax.while_loop(
-            lambda s: ~s.done & (s.solves < _SOLVES), trial, self._first(system, method, carry, longest)
-        )
-        return _accept(system, carry, place, search, end)
-
-    def _first(self, system: System, method: AbstractMethod, carry: Carry, longest: Array) -> Search:
-        """The search before its first trial: the last step size."""
-        shapes = jax.eval_shape(lambda: method.step(system, carry.state, carry.memory, carry.stepping.h))
+        x = jnp.minimum(jnp.log(carry.stepping), longest)
+        shapes = jax.eval_shape(lambda: method.step(system, carry.state, carry.memory, carry.stepping))
         blank = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
         zero, inf = jnp.zeros((), jnp.int32), jnp.asarray(jnp.inf, float)
-        x = jnp.minimum(jnp.log(carry.stepping.h), longest)
-        return Search(x, inf, -inf, inf, blank, zero, zero, zero, jnp.asarray(False))
+        first = Search(x, inf, -inf, inf, aimed(x), blank, zero, zero, zero, jnp.asarray(False))
+        return _accept(system, carry, jax.lax.while_loop(lambda s: ~s.done & (s.solves < _SOLVES), trial, first))
 
 
-def _accept(system: System, carry: Carry, place: Place, search: Search, end: Array) -> tuple[Carry, Row]:
+def _accept(system: System, carry: Carry, search: Search) -> tuple[Carry, Row]:
     """Take the step found, or end the run with its status."""
-    step = search.step
-    status = jnp.where(
-        search.done, Status.OK, jnp.where(jnp.isfinite(search.y), Status.STEP_TOO_SMALL, step_status(step))
-    )
+    counted = (search.evaluations, search.iterations)
+    step = eqx.tree_at(lambda s: (s.info.evaluations, s.info.iterations), search.step, counted)
+    found = tried(carry, search.aim, step)
+    unsolved = (found.status == Status.OK) & (~search.done | (crawls(search.aim.h, found) & ~found.lands))
+    status = jnp.where(unsolved, Status.STEP_TOO_SMALL, found.status)
     ok = status == Status.OK
-    h = jnp.exp(search.x)
-    last = carry.state.t + h >= end - 1e-12 * h
-    t = jnp.where(last, end, carry.state.t + h)
-    arrived = step.state.moved(t, step.state.q, step.state.v)
-    state, memory = jax.tree.map(
-        lambda new, old: jnp.where(ok, new, old), (arrived, step.memory), (carry.state, carry.memory)
-    )
-    info = Info(**{**vars(step.info), "evaluations": search.evaluations, "iterations": search.iterations})
-    segment = place.segment + (ok & last)
-    place = Place(segment, jnp.where(ok & ~last, h, place.h))
-    k = carry.k + ok
-    done = segment >= carry.ends.size - 1
-    row = row_of(system, k, ok, state, t - carry.state.t, info)
-    return Carry(state, memory, place, carry.ends, k, status, done, carry.counts.add(info, ok)), row
+    size = jnp.where(ok & ~found.lands, search.aim.h, carry.stepping)
+    return after(system, carry, found, ok, size, status)

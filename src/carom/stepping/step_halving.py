@@ -19,20 +19,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.methods.base import AbstractMethod
+from carom.methods.base import AbstractMethod, Gives
 from carom.state import Carry, Info, Row, State, Status, Step
-from carom.stepping.base import AbstractStepping, inside, row_of, step_status
+from carom.stepping.base import AbstractStepping, Aim, after, choose, crawls, tried
 from carom.systems.system import System
 
-_SAME = 1e-9
 _SMALLEST_PART = 1e-12  # of the run: a smaller step is an error
-
-
-class Halved(eqx.Module):
-    """The next step size, and the segment the run is in."""
-
-    h: Array
-    segment: Array
 
 
 class StepHalving(AbstractStepping):
@@ -59,6 +51,9 @@ class StepHalving(AbstractStepping):
     inspect: bool = eqx.field(static=True)
     reject_missed: bool = eqx.field(static=True)
 
+    needs = frozenset({Gives.WHOLE_STEPS})
+    remedy = "Loosen atol or rtol"
+
     def __init__(
         self,
         atol: Any,
@@ -84,41 +79,25 @@ class StepHalving(AbstractStepping):
         self.first = jnp.asarray(np.nan if first is None else first, float)
         self.order, self.inspect, self.reject_missed = int(order), bool(inspect), bool(reject_missed)
 
-    def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> Halved:
+    def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> Array:
         """The first step size."""
-        h = jnp.where(jnp.isfinite(self.first), self.first, 1e-3 * (ends[-1] - ends[0]))
-        return Halved(h, jnp.zeros((), jnp.int64))
+        return jnp.where(jnp.isfinite(self.first), self.first, 1e-3 * (ends[-1] - ends[0]))
 
     def attempt(self, system: System, method: AbstractMethod, carry: Carry) -> tuple[Carry, Row]:
         """One whole and two half steps, and the choice of the next size."""
-        place, t = carry.stepping, carry.state.t
-        begin, end = carry.ends[place.segment], carry.ends[place.segment + 1]
-        lands = place.h >= (end - t) * (1 - _SAME)
-        h = jnp.where(lands & ~carry.done, end - t, place.h)
-        start, h_in = inside(begin, end, t, h, carry.ends.size > 2)
-        began = carry.state.moved(start, carry.state.q, carry.state.v)
-        whole, half, last = whole_and_halves(system, method, began, carry.memory, h_in)
-        status = step_status(last)
+        aim = Aim.within(system, carry, carry.stepping)
+        whole, half, last = whole_and_halves(system, method, aim.start, carry.memory, aim.inner)
+        both = tried(carry, aim, eqx.tree_at(lambda s: s.info, last, together(half.info, last.info)))
+        failed = both.status != Status.OK
         error = self.error(carry.state, whole, last.state)
         missed = self.missed(system, carry.state, last.state)
-        accepted = (status == Status.OK) & (error <= 1.0) & ~missed
-        p = self.order + self.smooth(carry.memory, half.info, last.info)
-        size = h * self.factor(error, p, missed | (status != Status.OK))
-        size = jnp.where(accepted & lands, jnp.maximum(size, place.h), size)
-        too_small = ~accepted & (size < _SMALLEST_PART * (carry.ends[-1] - carry.ends[0]))
-        failed = jnp.where(status != Status.OK, status, Status.STEP_TOO_SMALL)
-        status = jnp.where(too_small, failed, Status.OK).astype(carry.status.dtype)
-        there = last.state.moved(jnp.where(lands, end, t + h), last.state.q, last.state.v)
-        state, memory = jax.tree.map(
-            lambda new, old: jnp.where(accepted, new, old), (there, last.memory), (carry.state, carry.memory)
-        )
-        segment = place.segment + (accepted & lands)
-        k = carry.k + accepted
-        info = together(half.info, last.info)
-        row = row_of(system, k, accepted, state, h, info)
-        counts = carry.counts.add(info, accepted)
-        done = segment >= carry.ends.size - 1
-        return Carry(state, memory, Halved(size, segment), carry.ends, k, status, done, counts), row
+        ok = ~failed & (error <= 1.0) & ~missed
+        p = self.order + self.smooth(method, carry.memory, half.info, last.info)
+        size = aim.h * self.factor(error, p, missed | failed)
+        size = jnp.where(ok & aim.lands, jnp.maximum(size, carry.stepping), size)
+        too_small = ~ok & (size < _SMALLEST_PART * carry.ends[-1]) | crawls(size, both)
+        status = jnp.where(too_small, jnp.where(failed, both.status, Status.STEP_TOO_SMALL), Status.OK)
+        return after(system, carry, both, ok, size, status)
 
     def error(self, start: State, whole: State, halves: State) -> Array:
         """(59) with the estimate (61)."""
@@ -132,19 +111,19 @@ class StepHalving(AbstractStepping):
         wanted = jnp.where(jnp.isfinite(wanted), wanted, 0.0)
         return jnp.where(failed, least, jnp.minimum(most, jnp.maximum(least, wanted)))
 
-    def smooth(self, memory: Any, *infos: Info) -> Any:
+    def smooth(self, method: AbstractMethod, memory: Any, *infos: Info) -> Any:
         """1 where the modes stay through the step and the variant that inspects events is on."""
-        if not self.inspect or infos[0].mode is None:
+        if not self.inspect or Gives.MODES not in method.gives:
             return 0
-        same = [jnp.all(info.mode == memory.mode) for info in infos]
+        same = [jnp.all(info.mode == method.modes(memory)) for info in infos]
         return jnp.where(same[0] & same[1], 1, 0)
 
     def missed(self, system: System, start: State, end: State) -> Array:
         """Whether an open contact ends under the surface, still on its way down."""
         if system.contacts is None or not self.reject_missed:
             return jnp.asarray(False)
-        before, after = (system.contacts.gaps(system.params, s.t, s.q) for s in (start, end))
-        rate = system.contacts.gap_rates(system.params, end.t, end.q, system.rate(end.t, end.q, end.v))
+        before, after = (system.contacts.gaps(system.given, s.t, s.q) for s in (start, end))
+        rate = system.contacts.gap_rates(system.given, end.t, end.q, system.rate(end.t, end.q, end.v))
         return jnp.any((before > 0) & (after < -jnp.min(self.atol)) & (rate < 0))
 
 
@@ -154,7 +133,7 @@ def whole_and_halves(
     """Where one step of size h ends, and the two steps of size h/2; one call site of `method.step`."""
 
     def substep(before: tuple[State, Any], i: Array):
-        state, inner = jax.tree.map(lambda a, b: jnp.where(i == 2, a, b), before, (start, memory))
+        state, inner = choose(i == 2, before, (start, memory))
         step = method.step(system, state, inner, jnp.where(i == 0, h, 0.5 * h))
         return (step.state, step.memory), step
 
@@ -174,6 +153,7 @@ def together(first: Info, second: Info) -> Info:
     if first.event is not None and second.event is not None:
         event = jnp.where(second.event != 0, second.event, first.event)
     counts = {"iterations": first.iterations + second.iterations, "evaluations": 3 * second.evaluations}
+    counts["status"] = jnp.where(first.status != Status.OK, first.status, second.status)
     changed = added | counts | ({} if event is None else {"event": event})
     names = list(changed)
     return eqx.tree_at(lambda i: [getattr(i, n) for n in names], second, [changed[n] for n in names])

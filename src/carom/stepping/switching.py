@@ -9,20 +9,16 @@ size.
 from __future__ import annotations
 
 import enum
-from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.methods.base import AbstractMethod
-from carom.state import Carry, Row, State, Status
-from carom.stepping.base import AbstractStepping, inside, row_of, step_status
+from carom.methods.base import AbstractMethod, Gives
+from carom.state import Carry, Mark, Row, State, Status
+from carom.stepping.base import SAME, AbstractStepping, Aim, Tried, after, choose, take
 from carom.systems.system import System
-
-_SAME = 1e-9
 
 
 class Outcome(enum.IntEnum):
@@ -36,15 +32,6 @@ class Outcome(enum.IntEnum):
     FAILED = 5
 
 
-class Mark(eqx.Module):
-    """A place the run can go back to."""
-
-    state: State
-    memory: Any
-    k: Array
-    segment: Array
-
-
 class Search(eqx.Module):
     """The stepping's memory: where the accepted step ended, where the previous one began, and the next step size.
 
@@ -56,7 +43,6 @@ class Search(eqx.Module):
     begin: Array
     t_hold: Array
     h: Array
-    segment: Array
     last: Array
 
 
@@ -77,7 +63,8 @@ class Switching(AbstractStepping):
     h_max: Array
     inaccurate: str = eqx.field(static=True)
 
-    needs = frozenset({"modes"})
+    needs = frozenset({Gives.MODES, Gives.WHOLE_STEPS})
+    remedy = "Raise h_min"
 
     def __init__(self, h_min: float, h_max: float, inaccurate: str = "retry"):
         if not (np.isfinite(h_max) and 0 < h_min <= h_max):
@@ -100,58 +87,43 @@ class Switching(AbstractStepping):
         zero = jnp.zeros((), jnp.int64)
         start = Mark(state, method.init(system, state), zero, zero)
         never = jnp.asarray(-jnp.inf, float)
-        return Search(start, never, state.t, self.h_min, zero, jnp.zeros(3))
+        return Search(start, never, state.t, self.h_min, jnp.zeros(3))
 
     def attempt(self, system: System, method: AbstractMethod, carry: Carry) -> tuple[Carry, Row]:
         """One actual step (Fig. 7)."""
-        search, t = carry.stepping, carry.state.t
-        begin, end = carry.ends[search.segment], carry.ends[search.segment + 1]
-        lands = search.h >= (end - t) * (1 - _SAME)
-        h = jnp.where(lands, end - t, search.h)
-        t_B, h_B = inside(begin, end, t, h, carry.ends.size > 2)
-        step = method.with_smallest_step(self.h_min).step(
-            system, carry.state.moved(t_B, carry.state.q, carry.state.v), carry.memory, h_B
-        )
-        outcome = self.judge(step, carry.memory, h)
+        search, here = carry.stepping, carry.mark
+        aim = Aim.within(system, carry, search.h)
+        tried = take(system, method.with_smallest_step(self.h_min), carry, aim)
+        outcome = self.judge(tried, method.modes(carry.memory), aim.h)
         forward = (outcome == Outcome.SMOOTH) | (outcome == Outcome.RESOLVED)
-        reached = step.state.moved(jnp.where(lands, end, t + h), step.state.q, step.state.v)
-        here = Mark(carry.state, carry.memory, carry.k, search.segment)
-        ahead = Mark(reached, step.memory, carry.k + 1, search.segment + lands)
-        where = _choose(outcome == Outcome.DETECTED, search.accepted, _choose(forward, ahead, here))
-        search = self.remember(search, outcome, t, h, here, ahead)
-        search = eqx.tree_at(lambda s: s.segment, search, where.segment)
-        status = jnp.where(outcome == Outcome.FAILED, step_status(step), Status.OK).astype(carry.status.dtype)
-        done = where.segment >= carry.ends.size - 1
-        row = row_of(system, where.k, forward, where.state, h, step.info)
-        counts = carry.counts.add(step.info, forward)
-        return Carry(where.state, where.memory, search, carry.ends, where.k, status, done, counts), row
+        status = jnp.where(outcome == Outcome.FAILED, tried.status, Status.OK)
+        back = choose(outcome == Outcome.DETECTED, search.accepted, here)
+        search = self.remember(search, outcome, aim.h, here, tried.ahead)
+        return after(system, carry, tried, forward, search, status, back)
 
-    def judge(self, step: Any, memory: Any, h: Array) -> Array:
+    def judge(self, tried: Tried, modes: Array, h: Array) -> Array:
         """The outcome of an actual step; at the smallest size nothing can be rejected."""
-        least = h <= self.h_min * (1 + _SAME)
-        failed = step_status(step) != Status.OK
-        switched = jnp.any(step.info.mode != memory.mode)
+        least = h <= self.h_min * (1 + SAME)
+        failed = tried.status != Status.OK
+        switched = jnp.any(tried.info.mode != modes)
         loose = jnp.asarray(False)
-        if step.info.error is not None and self.inaccurate == "retry":
-            loose = step.info.error > 1.0
+        if tried.info.error is not None and self.inaccurate == "retry":
+            loose = tried.info.error > 1.0
         code = jnp.where(switched, jnp.where(least, Outcome.RESOLVED, Outcome.DETECTED), Outcome.SMOOTH)
         code = jnp.where(loose & ~switched & ~least, Outcome.INACCURATE, code)
         return jnp.where(failed, jnp.where(least, Outcome.FAILED, Outcome.INACCURATE), code)
 
-    def remember(self, search: Search, outcome: Array, t: Array, h: Array, here: Mark, ahead: Mark) -> Search:
+    def remember(self, search: Search, outcome: Array, h: Array, here: Mark, ahead: Mark) -> Search:
         """Accepted step, t_noInc and next step size (Tables IV-VI, with h bounded by h_max)."""
+        t = here.state.t
         smooth, resolved = outcome == Outcome.SMOOTH, outcome == Outcome.RESOLVED
         detected = outcome == Outcome.DETECTED
-        final = resolved | (smooth & (h <= self.h_min * (1 + _SAME)))
-        accepted = _choose(final, ahead, _choose(smooth, here, search.accepted))
+        final = resolved | (smooth & (h <= self.h_min * (1 + SAME)))
+        accepted = choose(final, ahead, choose(smooth, here, search.accepted))
         larger = jnp.minimum(jnp.maximum(2.0 * search.h, 3.0 * self.h_min), self.h_max)
         smaller = jnp.where(h < 6.0 * self.h_min, self.h_min, 0.5 * h)
         grows = resolved | (smooth & (search.begin > search.t_hold))
         size = jnp.where(grows, larger, jnp.where(smooth, search.h, smaller))
         begin = jnp.where(smooth | resolved, t, jnp.where(detected, -jnp.inf, search.begin))
         t_hold = jnp.where(detected | resolved, t + h, search.t_hold)
-        return Search(accepted, begin, t_hold, size, search.segment, jnp.stack([t, h, outcome.astype(float)]))
-
-
-def _choose(condition: Array, yes: Any, no: Any) -> Any:
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
+        return Search(accepted, begin, t_hold, size, jnp.stack([t, h, outcome.astype(float)]))

@@ -5,28 +5,53 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+_NAMED = ("p", "elapsed")
+
+
+class Given(NamedTuple):
+    """What a system gives to every function of a user: its parameters, and the time at which the run began."""
+
+    params: Any
+    epoch: Any
+
 
 class UserFunction(eqx.Module):
     """A user's function called by carom with the full set of arguments; it receives those it asked for.
 
-    The argument named `p` receives the system's parameters; the others are recognised by their number.
+    The argument named `p` receives the system's parameters, `elapsed` the time since the start of the run; the others
+    are recognised by their number.
     """
 
     fn: Callable[..., Any]
     takes: tuple[str, ...] = eqx.field(static=True)
-    wants_params: bool = eqx.field(static=True)
+    named: tuple[str, ...] = eqx.field(static=True)
 
-    def __call__(self, params: Any, **available: Any) -> Any:
-        """Call with the arguments the function takes, by position; `p` by name."""
-        values = [available[name] for name in self.takes]
-        return self.fn(*values, p=params) if self.wants_params else self.fn(*values)
+    @property
+    def sees_time(self) -> bool:
+        """Whether the function depends on time."""
+        return "t" in self.takes or "elapsed" in self.named
+
+    def __call__(self, given: Given, **available: Any) -> Any:
+        """Call with the arguments the function takes, by position or name; `t` is the time since the start."""
+        named = {"p": given.params, "elapsed": available["t"]}
+        if "t" in self.takes:
+            available["t"] = given.epoch + available["t"]
+        return self.fn(*(available[name] for name in self.takes), **{name: named[name] for name in self.named})
+
+
+class DerivedFunction(UserFunction):
+    """A function of carom's own, made of users' functions: it takes the elapsed time, and what they are given."""
+
+    def __call__(self, given: Given, **available: Any) -> Any:
+        """Call by position, with what the user's functions inside are given."""
+        return self.fn(*(available[name] for name in self.takes), given)
 
 
 def user_function(fn: Any, role: str, *signatures: tuple[str, ...]) -> UserFunction:
@@ -38,16 +63,16 @@ def user_function(fn: Any, role: str, *signatures: tuple[str, ...]) -> UserFunct
         msg = f"{role} must be a function of {wanted}, got {type(fn).__name__}"
         raise TypeError(msg)
     names = _parameter_names(fn)
-    wants_params = "p" in names
-    positional = [name for name in names if name != "p"]
+    named = tuple(name for name in _NAMED if name in names)
+    positional = [name for name in names if name not in _NAMED]
     misnamed = [name for name in positional if name in ("params", "param", "parameters")]
     if misnamed:
         msg = f"{role}: name the argument p, not {misnamed[0]}, to receive the system's params"
         raise TypeError(msg)
     for signature in signatures:
         if len(signature) == len(positional) and _in_order(positional, signature):
-            return UserFunction(fn, signature, wants_params)
-    msg = f"{role} must be a function of {wanted} (and optionally p), got ({', '.join(names)})"
+            return UserFunction(fn, signature, named)
+    msg = f"{role} must be a function of {wanted} (and optionally p and elapsed), got ({', '.join(names)})"
     raise TypeError(msg)
 
 
@@ -59,7 +84,7 @@ def _in_order(names: list[str], signature: tuple[str, ...]) -> bool:
 def _parameter_names(fn: Callable[..., Any]) -> list[str]:
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     parameters = inspect.signature(fn).parameters.values()
-    return [p.name for p in parameters if (p.kind in kinds and p.default is p.empty) or p.name == "p"]
+    return [p.name for p in parameters if (p.kind in kinds and p.default is p.empty) or p.name in _NAMED]
 
 
 def numbers(

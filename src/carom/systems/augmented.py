@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.state import State
-from carom.systems.arguments import names_of
+from carom.systems.arguments import DerivedFunction, Given, names_of
 from carom.systems.constrained import mass_matrix
 from carom.systems.system import System
 
@@ -21,15 +21,16 @@ class Augmented(eqx.Module):
     system: System
     n: int = eqx.field(static=True)
 
-    def mass(self, t: Array, q: Array) -> Array:
+    def mass(self, t: Array, q: Array, given: Given) -> Array:
         """[[M, G^T], [G, 0]], Jay1998 (13b)."""
-        M = mass_matrix(self.system, t, q[: self.n], self.n)
-        G = jax.jacfwd(lambda x: self.system.constraint(t, x))(q[: self.n])
+        system = self.system.since(given.epoch)
+        M = mass_matrix(system, t, q[: self.n], self.n)
+        G = jax.jacfwd(lambda x: system.constraint(t, x))(q[: self.n])
         return jnp.block([[M, G.T], [G, jnp.zeros((len(G), len(G)))]])
 
-    def constraints(self, t: Array, q: Array) -> Array:
+    def constraints(self, t: Array, q: Array, given: Given) -> Array:
         """(g(q), r), Jay1998 (13c)."""
-        return jnp.concatenate([self.system.constraint(t, q[: self.n]), q[self.n :]])
+        return jnp.concatenate([self.system.since(given.epoch).constraint(t, q[: self.n]), q[self.n :]])
 
 
 class Head(eqx.Module):
@@ -39,18 +40,19 @@ class Head(eqx.Module):
     name: str = eqx.field(static=True)
     n: int = eqx.field(static=True)
 
-    def energy(self, t: Array, q: Array) -> Array:
+    def energy(self, t: Array, q: Array, given: Given) -> Array:
         """V_name(t, q)."""
-        return self.system.part_energy(self.name, t, q[: self.n])
+        return self.system.since(given.epoch).part_energy(self.name, t, q[: self.n])
 
-    def force(self, t: Array, q: Array, v: Array, lam: Array) -> Array:
+    def force(self, t: Array, q: Array, v: Array, lam: Array, given: Given) -> Array:
         """The named force on q; none on r."""
         m = lam.size // 2
-        return jnp.pad(self.system.named_force(self.name, t, q[: self.n], v[: self.n], lam[:m]), (0, m))
+        f = self.system.since(given.epoch).named_force(self.name, t, q[: self.n], v[: self.n], lam[:m])
+        return jnp.pad(f, (0, m))
 
-    def plain_force(self, t: Array, q: Array, v: Array) -> Array:
+    def plain_force(self, t: Array, q: Array, v: Array, given: Given) -> Array:
         """The same for a force that does not depend on the multipliers."""
-        f = self.system.named_force(self.name, t, q[: self.n], v[: self.n])
+        f = self.system.since(given.epoch).named_force(self.name, t, q[: self.n], v[: self.n])
         return jnp.pad(f, (0, q.size - self.n))
 
 
@@ -72,14 +74,18 @@ def augmented(system: System, state: State) -> tuple[System, State]:
     n, m = state.q.size, system.constraint(state.t, state.q).size
     whole = Augmented(system, n)
     wide = jnp.concatenate([state.q, jnp.zeros(m)])
-    sizes = jnp.abs(jnp.linalg.eigvalsh(whole.mass(state.t, wide)))
+    sizes = jnp.abs(jnp.linalg.eigvalsh(whole.mass(state.t, wide, system.given)))
     if not float(jnp.min(sizes)) > 1e-13 * float(jnp.max(sizes)):
         msg = "augmented: [[M, G^T], [G, 0]] is singular (Jay1998 (10)): some motion has neither mass nor constraint"
         raise ValueError(msg)
-    parts = {name: Head(system, name, n).energy for name in system.potential}
+    heads = {name: Head(system, name, n) for name in (*system.potential, *system.forces)}
+    parts = {name: DerivedFunction(heads[name].energy, ("t", "q"), ()) for name in system.potential}
     forces = {
-        name: Head(system, name, n).force if "lam" in f.takes else Head(system, name, n).plain_force
+        name: DerivedFunction(heads[name].force, ("t", "q", "v", "lam"), ())
+        if "lam" in f.takes
+        else DerivedFunction(heads[name].plain_force, ("t", "q", "v"), ())
         for name, f in system.forces.items()
     }
-    wider = System(whole.mass, parts, forces, constraints=whole.constraints, jumps=[float(t) for t in system.jumps])
+    mass, constraints = (DerivedFunction(f, ("t", "q"), ()) for f in (whole.mass, whole.constraints))
+    wider = System(mass, parts, forces, constraints=constraints, jumps=[float(t) for t in system.jumps])
     return wider, State(wide, jnp.concatenate([state.v, jnp.zeros(m)]), state.t)

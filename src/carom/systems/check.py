@@ -185,7 +185,8 @@ def _mass_facts(system: System, t: Array, q: Array, v: Array) -> tuple[Array, Ar
 
 
 def _measure(system: System, state: State) -> Findings:
-    t, q, v = state.t, state.q, system.inner_velocity(state.t, state.q, state.v)
+    system, t, q = system.since(state.t), jnp.zeros_like(state.t), state.q
+    v = system.inner_velocity(t, q, state.v)
     eigenvalues, sizes, symmetric = _mass_facts(system, t, q, v)
     found = {
         "mass singular": jnp.min(sizes) <= 1e-13 * jnp.max(sizes),
@@ -208,17 +209,17 @@ def _measure(system: System, state: State) -> Findings:
     if system.kinematics is not None:
         found["kinematics defect"] = _bend(lambda u: system.rate(t, q, u), v)
     if isinstance(owner := getattr(getattr(system.mass, "fn", None), "__self__", None), Lagrangian):
-        found["quadratic defect"] = owner.quadratic_defect(t, q, v + 1.0, system.params)
+        found["quadratic defect"] = owner.quadratic_defect(t, q, v + 1.0, system.given)
     if system.constraints is not None or system.nonholonomic is not None:
         D = directions(system, t, q, v)
         found["constraint residual"], found["constraint rate"] = constraint_residuals(system, t, q, v)
         found["constraint singular values"] = jnp.linalg.svd(D, compute_uv=False)
     if system.contacts is not None:
-        found["finite gap"] = jnp.all(jnp.isfinite(system.contacts.gaps(system.params, t, q)))
-        found["gap"] = system.contacts.gaps(system.params, t, q)
+        found["finite gap"] = jnp.all(jnp.isfinite(system.contacts.gaps(system.given, t, q)))
+        found["gap"] = system.contacts.gaps(system.given, t, q)
     slips = [owner.slip_velocity for owner in (system.contacts, system.friction) if owner is not None]
     if any(slip is not None for slip in slips):
-        bends = [_bend(lambda u, s=s: jnp.asarray(s(system.params, t=t, q=q, v=u)), v) for s in slips if s is not None]
+        bends = [_bend(lambda u, s=s: jnp.asarray(s(system.given, t=t, q=q, v=u)), v) for s in slips if s is not None]
         found["slip defect"] = jnp.max(jnp.stack(bends))
     return Findings.of(found)
 

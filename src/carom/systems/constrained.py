@@ -27,7 +27,7 @@ def slip(system: System, t: Array, q: Array, v: Array) -> Array:
     """k(t, q, v) of the nonholonomic constraints, a vector."""
     if system.nonholonomic is None:
         return jnp.zeros(0)
-    return jnp.atleast_1d(system.nonholonomic(system.params, t=t, q=q, v=v))
+    return jnp.atleast_1d(system.nonholonomic(system.given, t=t, q=q, v=v))
 
 
 def velocity_residual(system: System, t: Array, q: Array, v: Array) -> Array:

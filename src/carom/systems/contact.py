@@ -70,9 +70,9 @@ class Contacts(eqx.Module):
         """Whether the contacts have tangential directions."""
         return self.slip is not None or self.slip_velocity is not None
 
-    def gaps(self, params: Any, t: Array, q: Array) -> Array:
+    def gaps(self, given: Any, t: Array, q: Array) -> Array:
         """g(t, q), one entry per contact."""
-        g = jnp.atleast_1d(jnp.asarray(self.gap(params, t=t, q=q), float))
+        g = jnp.atleast_1d(jnp.asarray(self.gap(given, t=t, q=q), float))
         for name in ("friction", "restitution", "tangential_restitution"):
             size = getattr(self, name).size
             if g.ndim != 1 or size not in (1, g.size):
@@ -80,18 +80,18 @@ class Contacts(eqx.Module):
                 raise ValueError(msg)
         return g
 
-    def gap_rates(self, params: Any, t: Array, q: Array, rate: Array) -> Array:
+    def gap_rates(self, given: Any, t: Array, q: Array, rate: Array) -> Array:
         """gamma_N = dg/dq q' + dg/dt."""
-        return jax.jvp(lambda s, x: self.gaps(params, s, x), (t, q), (jnp.ones_like(t), rate))[1]
+        return jax.jvp(lambda s, x: self.gaps(given, s, x), (t, q), (jnp.ones_like(t), rate))[1]
 
-    def slip_rates(self, params: Any, t: Array, q: Array, rate: Array, v: Array) -> Array:
+    def slip_rates(self, given: Any, t: Array, q: Array, rate: Array, v: Array) -> Array:
         """gamma_T, one row per contact and one column per tangential direction."""
         if self.slip is not None:
             slip = self.slip
-            position = lambda s, x: jnp.asarray(slip(params, t=s, q=x), float)  # noqa: E731
+            position = lambda s, x: jnp.asarray(slip(given, t=s, q=x), float)  # noqa: E731
             return _columns(jax.jvp(position, (t, q), (jnp.ones_like(t), rate))[1], "slip")
         assert self.slip_velocity is not None
-        return _columns(jnp.asarray(self.slip_velocity(params, t=t, q=q, v=v), float), "slip_velocity")
+        return _columns(jnp.asarray(self.slip_velocity(given, t=t, q=q, v=v), float), "slip_velocity")
 
 
 class FrictionElements(eqx.Module):
@@ -130,15 +130,15 @@ class FrictionElements(eqx.Module):
             raise ValueError(msg)
         self.limit = jnp.asarray(values)
 
-    def slip_rates(self, params: Any, t: Array, q: Array, v: Array) -> Array:
+    def slip_rates(self, given: Any, t: Array, q: Array, v: Array) -> Array:
         """gamma, one row per element and one column per direction."""
-        return _columns(jnp.asarray(self.slip_velocity(params, t=t, q=q, v=v), float), "slip_velocity")
+        return _columns(jnp.asarray(self.slip_velocity(given, t=t, q=q, v=v), float), "slip_velocity")
 
-    def limits(self, params: Any, t: Array, q: Array, v: Array, elements: int) -> Array:
+    def limits(self, given: Any, t: Array, q: Array, v: Array, elements: int) -> Array:
         """Pairs [lowest, highest] of every element (a disk has the radius `highest`)."""
         values = self.limit
         if isinstance(values, UserFunction):
-            values = jnp.asarray(values(params, t=t, q=q, v=v), float)
+            values = jnp.asarray(values(given, t=t, q=q, v=v), float)
         if values.shape == (elements, 2):
             return values
         if values.size not in (1, elements):

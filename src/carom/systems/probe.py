@@ -17,7 +17,7 @@ import numpy as np
 
 from carom.compiled import split
 from carom.state import State
-from carom.systems.arguments import UserFunction, names_of
+from carom.systems.arguments import Given, UserFunction, names_of
 from carom.systems.lagrangian import Lagrangian
 from carom.systems.system import System, role_of
 
@@ -37,32 +37,32 @@ def probe(system: System, state: State) -> None:
     seen = (kind, tuple(np.shape(x) for x in numbers), state.q.shape, state.v.shape)
     if seen not in _passed:
         for role, fn, expect in _functions(system, state):
-            expect(role, result(fn, role, system.params, state, system))
+            expect(role, result(fn, role, state, system))
         _passed.add(seen)
 
 
 def probe_stop(stop: UserFunction, system: System, state: State) -> None:
     """Refuse a stop condition that is no number, or negative at the start."""
-    shape = result(stop, "stop", system.params, state, system)
+    shape = result(stop, "stop", state, system)
     _one_number("stop", shape)
     if shape.dtype == bool:
         msg = "stop must return a number that turns negative where the run shall end, got True or False"
         raise TypeError(msg)
     arguments = _arguments(state, system)
-    value = float(np.squeeze(stop(system.params, **arguments)))
+    value = float(np.squeeze(stop(_given(system, state), **arguments)))
     size = 1.0 + max(np.max(np.abs(arguments[name]), initial=0.0) for name in ("q", "v"))
     if not value >= -_ROUNDING * size:  # a run may start where another one was stopped
         msg = f"stop is {value:g} at the start (t = {float(state.t):g}); the run ends where it turns negative"
         raise ValueError(msg)
 
 
-def result(fn: UserFunction, role: str, params: Any, state: State, system: System) -> jax.ShapeDtypeStruct:
+def result(fn: UserFunction, role: str, state: State, system: System) -> jax.ShapeDtypeStruct:
     """Shape and type of what a function returns; its failure is told in the user's words."""
-    arguments = _arguments(state, system)
+    given, arguments = _given(system, state), _arguments(state, system)
     name = _called(fn.fn, role)
 
     def with_numpy() -> Any:
-        return jnp.asarray(fn(jax.tree.map(np.asarray, params), **arguments))
+        return jnp.asarray(fn(jax.tree.map(np.asarray, given), **arguments))
 
     with np.errstate(all="ignore"):
         try:
@@ -73,19 +73,24 @@ def result(fn: UserFunction, role: str, params: Any, state: State, system: Syste
         except Exception:  # noqa: BLE001, S110
             pass  # NumPy arrays lack some of what traced ones have
     try:
-        return jax.eval_shape(lambda given: jnp.asarray(_something(fn(params, **given))), arguments)
+        return jax.eval_shape(lambda available: jnp.asarray(_something(fn(given, **available))), arguments)
     except _NOT_TRACEABLE:
         msg = f"{name}: use jax.numpy in place of numpy and math, and jnp.where in place of if"
         raise TypeError(msg) from None
     except Exception as error:
-        if fn.wants_params and params is None:
+        if "p" in fn.named and given.params is None:
             msg = f"{name} takes p, but the system has no params="
             raise TypeError(msg) from error
-        if isinstance(error, KeyError) and fn.wants_params and isinstance(params, dict):
-            msg = f"{name}: params has no {error}; it has {names_of(list(params))}"
+        if isinstance(error, KeyError) and "p" in fn.named and isinstance(given.params, dict):
+            msg = f"{name}: params has no {error}; it has {names_of(list(given.params))}"
             raise ValueError(msg) from None
         msg = f"{name}: {(str(error) or repr(error)).splitlines()[0]}"
         raise _same_kind(error)(msg) from error
+
+
+def _given(system: System, state: State) -> Given:
+    """What functions are given in a run from this state."""
+    return Given(system.params, np.asarray(state.t)[()])
 
 
 def _arguments(state: State, system: System) -> dict[str, Any]:
@@ -93,7 +98,7 @@ def _arguments(state: State, system: System) -> dict[str, Any]:
     lam = np.zeros(0)
     if system.constraints is not None and any("lam" in f.takes for f in system.forces.values()):
         lam = np.zeros(jax.eval_shape(system.constraint, state.t, state.q).shape)
-    return {"t": np.asarray(state.t)[()], "q": q, "v": np.asarray(state.v), "lam": lam}
+    return {"t": np.float64(0.0), "q": q, "v": np.asarray(state.v), "lam": lam}
 
 
 def _something(value: Any) -> Any:
@@ -159,7 +164,7 @@ def _functions(system: System, state: State) -> Iterator[tuple[str, UserFunction
 def _contact_functions(system: System, state: State) -> Iterator[tuple[str, UserFunction, Expect]]:
     contacts = system.contacts
     yield "gap", contacts.gap, _entries("contacts")
-    count = int(np.prod(result(contacts.gap, "gap", system.params, state, system).shape))
+    count = int(np.prod(result(contacts.gap, "gap", state, system).shape))
     for name in ("slip", "slip_velocity"):
         if getattr(contacts, name) is not None:
             yield name, getattr(contacts, name), _per_law(count)

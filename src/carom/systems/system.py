@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.state import Numbers, strong
-from carom.systems.arguments import UserFunction, names_of, user_function
+from carom.systems.arguments import DerivedFunction, Given, UserFunction, names_of, user_function
 from carom.systems.constrained import accelerations
 from carom.systems.contact import Contacts, FrictionElements
 from carom.systems.interactions import Interactions
@@ -57,7 +57,8 @@ class System(eqx.Module):
         contacts: unilateral contacts, a `carom.Contacts`.
         friction: friction elements without a unilateral contact, a `carom.FrictionElements`.
         hamiltonian: `H(q, p)` instead of mass and potential; see `System.from_hamiltonian`.
-        params: any pytree; functions with an argument named `p` receive it. New values never recompile.
+        params: any pytree; functions with an argument named `p` receive it. New values never recompile. An argument
+            named `elapsed` receives the time since the start of the run, which is exact where `t` is a large number.
         jumps: instants at which forces jump in time; every stepping lands on them.
         structure: "auto", "dense" or "tridiagonal": what carom may assume of the Jacobians of the forces.
         labels: names of the coordinates, for plots and files.
@@ -79,6 +80,7 @@ class System(eqx.Module):
     friction: Any
     hamiltonian: UserFunction | None
     params: Any
+    epoch: Any
     jumps: Array
     structure: str = eqx.field(static=True)
     labels: tuple[str, ...] = eqx.field(static=True)
@@ -122,6 +124,7 @@ class System(eqx.Module):
         self.friction = _one_record(friction, FrictionElements, "friction", "a coefficient belongs to carom.Contacts")
         self.hamiltonian = hamiltonian and user_function(hamiltonian, "hamiltonian", ("q", "v"), ("t", "q", "v"))
         self.params = None if params is None else _numeric(params)
+        self.epoch = np.float64(0.0)
         instants = np.unique(np.asarray(jumps, float))
         if not np.isfinite(instants).all():
             msg = f"jumps must be finite times, got {jumps}"
@@ -148,8 +151,11 @@ class System(eqx.Module):
             >>> carom.System.from_lagrangian(lambda q, v: 0.5 * v @ v - q[1], constraints=lambda q: q @ q - 1.0)
         """
         lagrangian = Lagrangian(user_function(L, "the Lagrangian", ("q", "v"), ("t", "q", "v")))
-        forces = {"gyroscopic": lagrangian.gyroscopic, **_mapping(options.pop("forces", None), "forces")}
-        return cls(lagrangian.mass, lagrangian.potential, forces, **options)
+        mass, potential = (DerivedFunction(f, ("t", "q"), ()) for f in (lagrangian.mass, lagrangian.potential))
+        gyroscopic = DerivedFunction(lagrangian.gyroscopic, ("t", "q", "v"), ())
+        return cls(
+            mass, potential, {"gyroscopic": gyroscopic, **_mapping(options.pop("forces", None), "forces")}, **options
+        )
 
     @classmethod
     def from_hamiltonian(cls, H: Callable[..., Any], **options: Any) -> System:
@@ -165,7 +171,7 @@ class System(eqx.Module):
         if len(names) not in (2, 3):
             msg = f"the Hamiltonian must be a function of (q, p) or (t, q, p), got ({', '.join(names)})"
             raise TypeError(msg)
-        return cls(1.0, None, hamiltonian=UserFunction(H, ("t", "q", "v")[-len(names) :], False), **options)
+        return cls(1.0, None, hamiltonian=UserFunction(H, ("t", "q", "v")[-len(names) :], ()), **options)
 
     # ---- what there is ------------------------------------------------------------------------------------------
 
@@ -175,7 +181,7 @@ class System(eqx.Module):
         present = {
             "mass of q": isinstance(self.mass, UserFunction),
             "mass matrix": not isinstance(self.mass, UserFunction) and self.mass.ndim == 2,
-            "explicit time": any(isinstance(p, UserFunction) and "t" in p.takes for p in self.potential.values()),
+            "explicit time": any(isinstance(p, UserFunction) and p.sees_time for p in self.potential.values()),
             "forces": bool(self.forces),
             "multiplier forces": any("lam" in f.takes for f in self.forces.values()),
             "rate damping": bool(self.rate_damping),
@@ -187,6 +193,22 @@ class System(eqx.Module):
             "friction": self.friction is not None or getattr(self.contacts, "has_friction", False),
         }
         return frozenset(name for name, there in present.items() if there)
+
+    @property
+    def given(self) -> Given:
+        """What every function of the user is given besides its place."""
+        return Given(self.params, self.epoch)
+
+    def since(self, epoch: Any) -> System:
+        """The system of a run that began at `epoch`: its `t` is the time since then."""
+        return eqx.tree_at(lambda s: s.epoch, self, epoch)
+
+    def beside(self, t: Any, side: float) -> Any:
+        """The next elapsed time before (`side` -1) or after t (1) that the user's functions can tell from it."""
+        xp = np if isinstance(t, np.ndarray) else jnp
+        size = xp.maximum(abs(t), abs(self.epoch + t))
+        apart = t + side * 2 * (xp.nextafter(size, np.inf) - size)  # two, as the sum of both times is rounded
+        return xp.where(self.epoch == 0, xp.nextafter(t, side * np.inf), apart)
 
     @property
     def is_tridiagonal(self) -> bool:
@@ -208,7 +230,7 @@ class System(eqx.Module):
 
     def mass_at(self, t: Array, q: Array) -> Any:
         """Mass as a scalar, a diagonal or a matrix."""
-        return jnp.asarray(self.mass(self.params, t=t, q=q)) if isinstance(self.mass, UserFunction) else self.mass
+        return jnp.asarray(self.mass(self.given, t=t, q=q)) if isinstance(self.mass, UserFunction) else self.mass
 
     def dense_mass_at(self, t: Array, q: Array) -> Array:
         """`mass_at` with a banded matrix written out."""
@@ -231,7 +253,7 @@ class System(eqx.Module):
 
     def part_energy(self, name: str, t: Array, q: Array) -> Array:
         """Energy of one part of the potential."""
-        return _evaluate(self.potential[name], self.params, t, q)
+        return _evaluate(self.potential[name], self.given, t, q)
 
     def potential_energy(self, t: Array, q: Array) -> Array:
         """V(t, q), all parts; H(t, q, 0) of a Hamiltonian system."""
@@ -248,7 +270,7 @@ class System(eqx.Module):
     def total_energy(self, t: Array, q: Array, v: Array) -> Array:
         """Kinetic and potential energy together, or H."""
         if self.hamiltonian is not None:
-            return jnp.asarray(self.hamiltonian(self.params, t=t, q=q, v=v), float).reshape(())
+            return jnp.asarray(self.hamiltonian(self.given, t=t, q=q, v=v), float).reshape(())
         return self.kinetic_energy(t, q, v) + self.potential_energy(t, q)
 
     def part_force(self, name: str, t: Array, q: Array) -> Array:
@@ -284,7 +306,7 @@ class System(eqx.Module):
         total = jnp.zeros((), q.dtype)
         for name, rate in self.rate_damping.items():
             part = rate if isinstance(rate, Part) else _scaled(self.potential[name], rate)
-            total = total + _evaluate(part, self.params, t, q)
+            total = total + _evaluate(part, self.given, t, q)
         return total
 
     def damped_impulse(self, t: Array, q: Array) -> Array:
@@ -297,7 +319,7 @@ class System(eqx.Module):
 
     def named_force(self, name: str, t: Array, q: Array, v: Array, lam: Array | None = None) -> Array:
         """One named force."""
-        return jnp.asarray(self.forces[name](self.params, t=t, q=q, v=v, lam=lam), float)
+        return jnp.asarray(self.forces[name](self.given, t=t, q=q, v=v, lam=lam), float)
 
     def inertia_force(self, t: Array, q: Array, v: Array) -> Array:
         """dT/dq - (dM/dt) v: what M(t, q) adds to the right-hand side of M v' (zero for a constant mass)."""
@@ -331,7 +353,7 @@ class System(eqx.Module):
         if self.hamiltonian is not None:
             return jax.grad(self.total_energy, 2)(t, q, v)
         if self.kinematics is not None:
-            return self.kinematics(self.params, t=t, q=q, v=v)
+            return self.kinematics(self.given, t=t, q=q, v=v)
         return v if self.shift is None else v + self.shift(self, t, q)
 
     def to_velocities(self, t: Array, q: Array, v: Array, covector: Array) -> Array:
@@ -352,7 +374,7 @@ class System(eqx.Module):
         """g(t, q) of the bilateral constraints, a vector."""
         if self.constraints is None:
             return jnp.zeros(0)
-        return jnp.atleast_1d(self.constraints(self.params, t=t, q=q))
+        return jnp.atleast_1d(self.constraints(self.given, t=t, q=q))
 
 
 def role_of(kind: str, name: str) -> str:
@@ -445,11 +467,11 @@ def _rate(value: Any, name: str, potential: Mapping[str, Part]) -> Array | Part:
     return jnp.asarray(gamma)
 
 
-def _evaluate(part: Any, params: Any, t: Array, q: Array) -> Array:
-    return part(q) if isinstance(part, Interactions) else jnp.asarray(part(params, t=t, q=q), float).reshape(())
+def _evaluate(part: Any, given: Given, t: Array, q: Array) -> Array:
+    return part(q) if isinstance(part, Interactions) else jnp.asarray(part(given, t=t, q=q), float).reshape(())
 
 
 def _scaled(part: Part, gamma: Array) -> Any:
     if isinstance(part, Interactions):
         return part.scaled(gamma)
-    return lambda params, t, q: gamma * part(params, t=t, q=q)
+    return lambda given, t, q: gamma * part(given, t=t, q=q)
