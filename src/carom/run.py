@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from carom import loop
-from carom.compiled import remembered
+from carom.compiled import remembered, split
 from carom.loop import Problem, Start, advance, begin, blank_carry, first_carry
 from carom.methods.base import AbstractMethod
 from carom.progress import Progress, progress_bar
@@ -48,6 +48,7 @@ class Run:
         finished: bool = False,
     ):
         self.problem, self.parts, self.start, self.stores = problem, parts, start, stores
+        self.frozen: Any = split(problem)  # a run keeps to what its functions read at its start
         concrete = problem.method.concrete_init
         self.compiled_start = None if concrete else start
         self._carry = begin(problem, start, axes) if concrete and carry is None else carry
@@ -64,10 +65,10 @@ class Run:
         """Advance by one chunk and append its rows."""
         before, started = loop.traces, time.perf_counter()
         fresh = self._carry is None
-        carry = blank_carry(self.problem, self.start, self.axes) if fresh else self.carry
+        carry = blank_carry(self.frozen, self.start, self.axes) if fresh else self.carry
         limits = np.array([self.rows, self.attempts, fresh])
         more = (self.compiled_start, limits, self.rows, self.lanes, self.axes)
-        carry, buffer, layout, summary = advance(self.problem, carry, *more)
+        carry, buffer, layout, summary = advance(self.frozen, carry, *more)
         launched = time.perf_counter()
         spin = _SPIN_SECONDS if not self.seconds else 0.0
         while not summary.is_ready():
@@ -92,7 +93,7 @@ class Run:
     def carry(self) -> Carry:
         """All that is needed to go on."""
         if self._carry is None:
-            self._carry = first_carry(self.problem, self.start, self.axes)
+            self._carry = first_carry(self.frozen, self.start, self.axes)
         return self._carry
 
     @property
@@ -319,17 +320,17 @@ def stop_function(stop: Callable[..., Any] | None) -> Any:
 
 def check_stop_once(stop: Any, system: System, state: State) -> None:
     """`probe_stop`, unless this function was looked at with this state before."""
-    passed = _stops(state)
-    if passed.get(id(stop.fn)) is not stop.fn:
+    passed, seen = _stops(state), (split(stop).kind.key, split(system).kind.key)
+    if seen not in passed:
         probe_stop(stop, system, state)
-        passed[id(stop.fn)] = stop.fn
+        passed.add(seen)
 
 
 @remembered
-def _stops(state: State) -> dict[int, Any]:
+def _stops(state: State) -> set[Any]:
     """The stop conditions that may be used from this state."""
     del state
-    return {}
+    return set()
 
 
 def stride(save_every: int) -> np.int64:

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.compiled import compiled
 from carom.methods.base import AbstractMethod
 from carom.state import Carry, Info, Row, State, Status, Step
 from carom.stepping.base import AbstractStepping, inside, row_of, step_status
@@ -69,7 +70,7 @@ class Reversible(AbstractStepping):
         """At the start of the first segment, with a guess from velocity and acceleration."""
         v, a = (
             jnp.linalg.norm(state.v),
-            jnp.linalg.norm(eqx.filter_jit(System.acceleration)(system, state.t, state.q, state.v)),
+            jnp.linalg.norm(compiled(System.acceleration)(system, state.t, state.q, state.v)),
         )
         size = jnp.linalg.norm(state.q)
         pace = jnp.minimum(size / jnp.maximum(v, 1e-300), jnp.sqrt(size / jnp.maximum(a, 1e-300)))
