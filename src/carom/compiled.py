@@ -8,6 +8,7 @@ are asked again what they read. A program is dropped when the last function it w
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import itertools
 import threading
@@ -26,6 +27,7 @@ T = TypeVar("T")
 _TRACED = (jax.Array, np.ndarray, np.generic, float)
 _MOST_PROGRAMS = 256  # of a few MB each; a system and a method take about four
 _MOST_BLANKS = 32
+_BETWEEN_TRIMS = 8  # dropped programs; a trim takes some 10 ms, a compilation more
 
 
 def remembered(fn: Callable[[Any], T]) -> Callable[[Any], T]:
@@ -203,13 +205,14 @@ class Program:
 
 _programs: dict[Any, Program] = {}
 _clock = itertools.count()
+_dropped: list[None] = []
 
 
 def _leave(name: Any, living: dict[int, Any], gone: int, _: Any) -> None:
     """A function is gone; the program made of it goes too, unless an equal function lives."""
     living.pop(gone, None)
-    if not living:
-        _programs.pop(name, None)
+    if not living and _programs.pop(name, None) is not None:
+        _dropped.append(None)
 
 
 def _program(fn: Callable[..., Any], kinds: tuple[Kind | Kinds, ...]) -> Program:
@@ -217,12 +220,20 @@ def _program(fn: Callable[..., Any], kinds: tuple[Kind | Kinds, ...]) -> Program
     name = (fn, *[kind.key for kind in kinds])
     found = _programs.get(name)
     if found is None:
+        _give_back_memory()
         if len(_programs) >= _MOST_PROGRAMS:
             _programs.pop(min(_programs.items(), key=lambda item: item[1].used)[0], None)
         found = _programs.setdefault(name, Program(fn, name, kinds))
     if found.owners:
         found.claim(kinds)
     return found
+
+
+def _give_back_memory() -> None:
+    """Now and then, where C's library can: the compiler's memory of dropped programs goes back to the system."""
+    if len(_dropped) >= _BETWEEN_TRIMS:
+        _dropped.clear()
+        getattr(ctypes.CDLL(None), "malloc_trim", lambda _: None)(0)
 
 
 def compiled(fn: Callable[P, T]) -> Callable[P, T]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import jax
@@ -14,6 +15,7 @@ from carom.compiled import remembered, split
 from carom.loop import Problem, Start, advance, begin, blank_carry, first_carry
 from carom.methods.base import AbstractMethod
 from carom.progress import Progress, progress_bar
+from carom.signals import deferred, look
 from carom.solution import RowStore, Solution, append
 from carom.state import Carry, Interrupted, Numbers, SimulationError, State, Status
 from carom.stepping import Constant
@@ -72,6 +74,7 @@ class Run:
         launched = time.perf_counter()
         spin = _SPIN_SECONDS if not self.seconds else 0.0
         while not summary.is_ready():
+            look()
             waited = time.perf_counter() - launched
             time.sleep(0.0 if waited < spin else min(max(0.01 * waited, 2e-5), 0.01))
         elapsed = time.perf_counter() - launched
@@ -104,15 +107,24 @@ class Run:
 
     def go(self, callback: Callable[[Run], Any] | None, bar: Progress) -> None:
         """Chunk after chunk to the end."""
+        with self.interruptible(), deferred(), bar:
+            look()
+            while not (self.finished or self.cancelled):
+                self.chunk()
+                look()
+                if type(bar) is not Progress:
+                    steps = int(np.sum(np.asarray(self.carry.counts.values)[..., 0]))
+                    bar.update(self.reached, steps, self.stores[0].latest())
+                if callback is not None:
+                    callback(self)
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Ctrl-C inside becomes `Interrupted`, with what was computed."""
         try:
-            with bar:
-                while not (self.finished or self.cancelled):
-                    self.chunk()
-                    if type(bar) is not Progress:
-                        steps = int(np.sum(np.asarray(self.carry.counts.values)[..., 0]))
-                        bar.update(self.reached, steps, self.stores[0].latest())
-                    if callback is not None:
-                        callback(self)
+            yield
+        except Interrupted:
+            raise
         except KeyboardInterrupt:
             msg = f"interrupted at t = {self.reached:.6g}; .solution holds what was computed, carom.resume goes on"
             raise Interrupted(msg, self.solution()) from None
@@ -163,8 +175,9 @@ def simulate(
         >>> chain, state = carom.models.dimer_chain(25, mass_ratio=0.59, damping=0.06)
         >>> sol = carom.simulate(chain, state, carom.TailoredIRK(), t1=30.0, h=0.1)
     """
-    run = prepare(system, state, method, t1, chosen_stepping(h, stepping), save_every, stop)
-    return finish(run, callback, progress, save_at)
+    with deferred():
+        run = prepare(system, state, method, t1, chosen_stepping(h, stepping), save_every, stop)
+        return finish(run, callback, progress, save_at)
 
 
 def prepare(
@@ -199,7 +212,9 @@ def finish(run: Run, callback: Any, progress: Any, save_at: Numbers | None) -> S
     solution = run.solution()
     if run.failed:
         raise_failure(run, solution)
-    ask(solution.method, "review", solution)
+    with run.interruptible():
+        ask(solution.method, "review", solution)
+        look()
     return solution if save_at is None else solution.interpolated(save_at)
 
 
