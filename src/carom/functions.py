@@ -21,6 +21,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 Reading = dict[str, Any]  # what is read, by name: a text, or `Same` where nothing but identity is known
 _JITTED = type(jax.jit(lambda: None))
@@ -85,7 +86,7 @@ class _Walk:
         """Note one thing; `attributes` are the names of attributes in the code that reads it."""
         if isinstance(thing, _PLAIN):
             self.found[name] = repr(thing)
-        elif isinstance(thing, jax.Array) and not isinstance(thing, jax.core.Tracer):
+        elif isinstance(thing, jax.Array) and not isinstance(thing, Tracer):
             self.found[name] = _jax_array(thing)
         elif isinstance(thing, np.ndarray | np.generic) and thing.dtype != object:
             self.found[name] = _array("numpy", np.asarray(thing))

@@ -1,6 +1,10 @@
-"""Long runs on disk: segments, kill -9 at random moments, resume to the same data bit for bit."""
+"""Long runs on disk: parts, kill -9 at random moments, resume to the same data bit for bit."""
 
+import json
+import os
+import platform
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,10 +14,10 @@ import numpy as np
 import pytest
 
 import carom
-from carom import cli
+from carom import cli, files, storage
+from carom.parts import Parts, resume_to, simulate_to
 from carom.run import prepare
-from carom.segments import Segments, resume_to, simulate_to
-from carom.storage import segment_files
+from carom.storage import part_files
 
 PER_KILL = 40000.0  # time of the model for every kill, more than runs between two of them
 RUN = ["run", "newtons_cradle", "--set", "n=5", "--method", "TailoredTheta()", "--h", "0.5", "--save-every", "40"]
@@ -25,11 +29,11 @@ def same_rows(a, b):
 
 
 def killed(path, arguments, count, delay):
-    """Start a command, wait until it has written `count` segments and a little more, kill -9; True if in time."""
-    command = [sys.executable, "-m", "carom_cli", *arguments, "--segments", "0.02", "--no-progress"]
-    before = {p.name for p in segment_files(path)}
+    """Start a command, wait until it has written `count` parts and a little more, kill -9; True if in time."""
+    command = [sys.executable, "-m", "carom_cli", *arguments, "--parts", "0.02", "--no-progress"]
+    before = {p.name for p in part_files(path)}
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while len({p.name for p in segment_files(path)} - before) < count and process.poll() is None:
+    while len({p.name for p in part_files(path)} - before) < count and process.poll() is None:
         time.sleep(0.005)
     time.sleep(delay)
     process.kill()
@@ -68,7 +72,7 @@ def small(t1=100.0, **options):
     )
 
 
-def test_segments_are_merged_at_the_end_and_equal_a_plain_run(tmp_path):
+def test_parts_are_merged_at_the_end_and_equal_a_plain_run(tmp_path):
     sol = small(path=tmp_path / "run.nc")
     assert [p.name for p in tmp_path.iterdir()] == ["run.nc"]
     plain = carom.simulate(*carom.models.newtons_cradle(3), carom.TailoredTheta(), t1=100.0, h=0.5)
@@ -89,19 +93,20 @@ def test_a_finished_run_is_extended_in_place_even_if_killed_while_at_it(tmp_path
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(Segments, "finish", die)
+        patch.setattr(Parts, "finish", die)
         with pytest.raises(Killed):
             resume_to(path, t1=120.0, every=1e-9)
-    assert not path.exists()
-    assert len(segment_files(path)) >= 1
+    assert len(part_files(path)) >= 1
+    with pytest.warns(UserWarning, match="a newer one, not finished"):
+        assert carom.load(path).t[-1] == 50.0
     assert same_rows(resume_to(path), whole)
     assert same_rows(carom.load(path), whole)
 
 
 def test_rows_that_a_stepping_took_back_are_not_read(tmp_path):
-    """A later segment replaces the rows from its first k on."""
+    """A later part replaces the rows from its first k on."""
     path = tmp_path / "run.nc"
-    keep = Segments(path, every=1e-9)
+    keep = Parts(path, every=1e-9)
     chain, state = carom.models.newtons_cradle(3)
     run = prepare(chain, state, carom.TailoredTheta(), 10.0, carom.Constant(0.5))
     keep.write(run)
@@ -115,14 +120,85 @@ def test_rows_that_a_stepping_took_back_are_not_read(tmp_path):
     assert len(carom.load(path).data.attrs["fingerprint"]) == 64
 
 
-def test_a_new_run_does_not_read_segments_of_an_old_one(tmp_path):
+def begun(path, n=4):
+    """The first part of a run that goes no further."""
+    keep = Parts(path)
+    keep.write(prepare(*carom.models.newtons_cradle(n), carom.TailoredTheta(), 10.0, carom.Constant(0.5)))
+    return keep
+
+
+def test_a_new_run_replaces_neither_a_result_nor_parts_before_it_is_whole(tmp_path, monkeypatch):
     path = tmp_path / "run.nc"
-    keep = Segments(path)
-    chain, state = carom.models.newtons_cradle(4)
-    keep.write(prepare(chain, state, carom.TailoredTheta(), 10.0, carom.Constant(0.5)))
     small(path=path)
-    assert carom.load(path).q.shape[1] == 3
-    assert not keep.folder.exists()
+    before = path.read_bytes()
+
+    def die(*_):
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Parts, "finish", die)
+        with pytest.raises(Killed):
+            small(t1=50.0, path=path)
+    assert path.read_bytes() == before
+    with pytest.raises(ValueError, match=r"not finished: `carom resume .*run.nc`, or remove the folder"):
+        small(path=path)
+    assert path.read_bytes() == before
+    assert resume_to(path).t[-1] == 50.0
+    assert [p.name for p in tmp_path.iterdir()] == ["run.nc"]
+
+
+def test_parts_left_behind_by_a_finished_run_are_not_taken_for_another(tmp_path):
+    path = tmp_path / "run.nc"
+    keep = begun(path, n=3)
+    chain, state = carom.models.newtons_cradle(3)
+    sol = carom.simulate(chain, state, carom.TailoredTheta(), t1=10.0, h=0.5)
+    files.write(storage.with_carry(sol, keep.run_id), path)
+    assert same_rows(carom.load(path), sol)
+    small(path=path)
+    assert [p.name for p in tmp_path.iterdir()] == ["run.nc"]
+
+
+def test_a_failed_run_keeps_its_rows_and_lets_another_one_begin(tmp_path):
+    path = tmp_path / "run.nc"
+    system, state = carom.System(1.0, lambda q: -0.25 * q @ q * q @ q), carom.State([1.0], [1.0])
+    options = {"stepping": carom.Constant(0.01), "every": 10.0}
+    with pytest.raises(carom.SimulationError):
+        simulate_to(path, system, state, carom.StormerVerlet(), t1=20.0, **options)
+    assert len(carom.load(path).t) > 10
+    assert simulate_to(path, system, state, carom.StormerVerlet(), t1=0.1, **options).t[-1] == 0.1
+    assert [p.name for p in tmp_path.iterdir()] == ["run.nc"]
+
+
+def test_a_second_writer_is_refused_while_the_first_lives(tmp_path):
+    path = tmp_path / "run.nc"
+    with Parts(path), pytest.raises(ValueError, match=rf"being written by process {os.getpid()} on "):
+        small(path=path)
+    assert not list(tmp_path.iterdir())
+    keep = begun(path, n=3)
+    (keep.folder / "lock").write_text(json.dumps({"pid": 1, "host": platform.node()}))
+    assert resume_to(path).t[-1] == 10.0, "the lock of a dead process is taken over"
+    begun(path)
+    (keep.folder / "lock").write_text('{"pid": 1, "host": "another"}')
+    with pytest.raises(ValueError, match="process 1 on another"):
+        resume_to(path)
+
+
+def test_parts_that_do_not_belong_together_are_refused(tmp_path):
+    path = tmp_path / "run.nc"
+    first = begun(path)
+    second = begun(tmp_path / "other.nc")
+    shutil.copy(second.folder / "0001.nc", first.folder / "0002.nc")
+    with pytest.raises(ValueError, match="0002.nc belongs to another run than 0001.nc"):
+        carom.load(path)
+    (first.folder / "0002.nc").rename(first.folder / "0003.nc")
+    with pytest.raises(ValueError, match="part 0002.nc is missing"):
+        carom.load(path)
+    (first.folder / "0003.nc").unlink()
+    data = files.read(first.folder / "0001.nc")
+    data.attrs["first_row"] = 7
+    files.write(data, first.folder / "0002.nc")
+    with pytest.raises(ValueError, match="begin with row 7, but the parts before hold 1"):
+        carom.load(path)
 
 
 def test_files_carry_units_names_and_where_they_come_from(tmp_path):
