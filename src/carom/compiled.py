@@ -14,6 +14,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import equinox as eqx
@@ -21,6 +22,7 @@ import jax
 import numpy as np
 
 from carom.functions import has_name, owner, reading
+from carom.signals import deferred
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -180,16 +182,19 @@ class Program:
         self.name = name
         self.here = here = threading.local()
         self.jitted = jax.jit(lambda arrays: _rebuilt(fn, here.kinds, arrays))
-        self.used = next(_clock)
+        self.used, self.warm = next(_clock), False
         self.owners: list[dict[int, Any]] = [{} for kind in kinds for _ in kind.functions]
 
     def __call__(self, kinds: tuple[Kind | Kinds, ...], arrays: list[Any]) -> Any:
-        """Run; the functions are at hand for tracing, and are not held afterwards."""
+        """Run; the functions are at hand for tracing, and are not held afterwards. Ctrl-C waits for the compiler."""
         self.used, self.here.kinds = next(_clock), kinds
         try:
-            return self.jitted(arrays)
+            with nullcontext() if self.warm else deferred():
+                result = self.jitted(arrays)
         finally:
             self.here.kinds = None
+        self.warm = True
+        return result
 
     def claim(self, kinds: tuple[Kind | Kinds, ...]) -> None:
         """Stay as long as these functions do."""

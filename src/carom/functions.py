@@ -119,8 +119,7 @@ class _Walk:
             self.found[name] = f"{'class' if isinstance(thing, type) else 'module'} {thing.__name__}"
             self._named(name, thing, attributes)
         elif isinstance(thing, property | staticmethod | classmethod):
-            inner = thing.fget if isinstance(thing, property) else thing.__func__
-            self.take(name, inner, attributes)
+            self.take(name, _plain_function(thing), attributes)
         else:
             self._object(name, thing, attributes)
 
@@ -187,7 +186,7 @@ class _Walk:
         self.found[name] = type(thing).__qualname__
         called = {n for n in _class_attributes(type(thing)) if n.startswith("__") and n not in _IMPLICIT}
         more = {n for n in called if isinstance(getattr(type(thing), n, None), types.FunctionType)}
-        self._named(name, type(thing), (attributes | more) - data.keys())
+        self._named(name, type(thing), _reached(type(thing), attributes | more) - data.keys())
         for attribute, value in data.items():
             self.take(_join(name, attribute), value, attributes)
 
@@ -218,6 +217,21 @@ def _data(thing: Any) -> Iterator[tuple[str, Any]]:
 def _class_attributes(kind: type) -> dict[str, Any]:
     """What a user's class and its bases define."""
     return {n: x for base in reversed(kind.__mro__) if _is_users(base) for n, x in vars(base).items()}
+
+
+def _reached(kind: type, attributes: frozenset[str] | set[str]) -> frozenset[str]:
+    """The attributes named, and those that the methods among them name."""
+    there, reached, new = _class_attributes(kind), frozenset(), frozenset(attributes)
+    while new:
+        reached |= new
+        named = [_names(_code(_plain_function(there[n])))[1] for n in new if n in there]
+        new = frozenset().union(*named) - reached
+    return reached
+
+
+def _plain_function(thing: Any) -> Any:
+    """The function in a method of a class, however it is bound."""
+    return thing.fget if isinstance(thing, property) else getattr(thing, "__func__", thing)
 
 
 def _is_users(kind: type) -> bool:
@@ -344,7 +358,7 @@ def difference(role: str, now: Mapping[str, Any], stored: Mapping[str, Any]) -> 
         if here is None or there is None:
             which = "did, and this one does not" if here is None else "did not"
             return f"{role} reads {name}{'' if here is None else f' = {here}'}, the stored one {which}"
-        return (
-            f"{role} reads {name} = {here}, stored was {name} = {there}" if name else f"{role} is {here}, not {there}"
-        )
+        if not name:
+            return f"{role} is {here}, stored was {there}"
+        return f"{role} reads {name} = {here}, stored was {name} = {there}"
     return None

@@ -152,7 +152,7 @@ class Loaded:
 
     def __init__(self, data: xarray.Dataset, path: Any):
         self.data, self.path = data, path
-        self.columns = {"t": data["time"].to_numpy()}
+        self.columns = {"t": data.coords["time"].to_numpy()}
         self.columns |= {str(name): data[name].to_numpy() for name in data.data_vars if not is_carry(name)}
         self.stats = json.loads(data.attrs["stats"])
         self.choice = Choice.from_json(data.attrs["choice"]) if "choice" in data.attrs else None
@@ -473,7 +473,9 @@ def _refuse_another(now: dict[str, dict[str, str]], attributes: dict[str, Any]) 
     stored = json.loads(attributes["reads"])
     for role in (*now, *(r for r in stored if r not in now)):
         which = role if role in ("method", "stepping") else "system"
+        here, there = ("has" if role in side else "has not" for side in (now, stored))
         apart = difference(role, now.get(role, {}), stored.get(role, {}))
+        apart = apart if here == there else f"this one {here} {role}, the stored one {there}"
         if apart is not None:
             msg = f"the {which} is not the one that was stored: {apart}{_versions(attributes)}"
             raise ValueError(msg)
