@@ -153,5 +153,6 @@ def resume_to(path: Any, *, t1: float | None = None, every: float = 10.0, progre
 def _kept(keep: Parts, prepare: Callable[[Parts], Run], progress: Any) -> Solution:
     with deferred(), keep:
         run = prepare(keep)
-        keep.write(run)
+        if not len(keep.known):
+            keep.write(run)
         return keep.carry_out(run, progress)

@@ -152,7 +152,7 @@ class Loaded:
 
     def __init__(self, data: xarray.Dataset, path: Any):
         self.data, self.path = data, path
-        self.columns = {"t": data.coords["time"].to_numpy()}
+        self.columns = {"t": data.variables["time"].to_numpy()}
         self.columns |= {str(name): data[name].to_numpy() for name in data.data_vars if not is_carry(name)}
         self.stats = json.loads(data.attrs["stats"])
         self.choice = Choice.from_json(data.attrs["choice"]) if "choice" in data.attrs else None
