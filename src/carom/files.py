@@ -86,7 +86,11 @@ def _verified(path: Path) -> int:
         file.seek(max(left, 0))
         trailer = file.read()
         if not trailer.startswith(_MARK):
-            what = "is netCDF, but not a whole run of this version of carom" if first == _HDF5 else "is no run of carom"
+            what = (
+                "is netCDF, but not a whole run of this version of carom"
+                if first == _HDF5
+                else "is not a run stored by carom"
+            )
             msg = f"{path}: this file {what} (it does not end with its checksum)"
             raise ValueError(msg)
         file.seek(0)

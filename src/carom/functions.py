@@ -86,8 +86,8 @@ class _Walk:
         """Note one thing; `attributes` are the names of attributes in the code that reads it."""
         if isinstance(thing, _PLAIN):
             self.found[name] = repr(thing)
-        elif isinstance(thing, jax.Array) and not isinstance(thing, Tracer):
-            self.found[name] = _jax_array(thing)
+        elif isinstance(thing, jax.Array):
+            self.found[name] = Same(thing) if isinstance(thing, Tracer) else _jax_array(thing)
         elif isinstance(thing, np.ndarray | np.generic) and thing.dtype != object:
             self.found[name] = _array("numpy", np.asarray(thing))
         elif (known := _library_name(thing)) is not None:
@@ -98,7 +98,10 @@ class _Walk:
             self.found[name] = Same(thing)
         else:
             self.seen[id(thing)] = (name, thing)
-            self._inside(name, thing, attributes)
+            try:
+                self._inside(name, thing, attributes)
+            except Exception:  # noqa: BLE001  # an object that does not like to be looked at
+                self.found[name] = Same(thing)
 
     def _inside(self, name: str, thing: Any, attributes: frozenset[str]) -> None:
         if isinstance(thing, types.FunctionType):

@@ -39,6 +39,9 @@ def deferred() -> Iterator[None]:
             _set(number, _note)
     try:
         yield
+    except KeyboardInterrupt:
+        _noted.clear()
+        raise
     finally:
         for number, handler in _earlier.items():
             _set(number, handler)

@@ -63,11 +63,11 @@ def stopped(path, signals, end, chance):
 
 def test_a_terminated_run_keeps_its_parts_and_says_how_to_go_on(tmp_path):
     path = tmp_path / "newtons_cradle.nc"
-    [(code, said)], last = stopped(path, [signal.SIGTERM], 80_000.0, random.Random(3))
+    [(code, said)], last = stopped(path, [signal.SIGTERM], 20_000.0, random.Random(3))
     assert (code, last) == (143, 0)
     assert said.startswith("carom: interrupted at t = ")
     assert said.endswith(f"`carom resume {path}` goes on")
-    assert same(path, 80_000.0)
+    assert same(path, 20_000.0)
 
 
 @pytest.mark.slow
