@@ -227,7 +227,7 @@ def _program(fn: Callable[..., Any], kinds: tuple[Kind | Kinds, ...]) -> Program
     if found is None:
         _give_back_memory()
         if len(_programs) >= _MOST_PROGRAMS:
-            _programs.pop(min(_programs.items(), key=lambda item: item[1].used)[0], None)
+            _programs.pop(min(_programs.copy().items(), key=lambda item: item[1].used)[0], None)
         found = _programs.setdefault(name, Program(fn, name, kinds))
     if found.owners:
         found.claim(kinds)

@@ -31,6 +31,12 @@ _BLOCK = 1 << 20
 _DECLARED = 8  # times the size of a file
 
 
+class NotWrittenError(OSError):
+    """A file that could not be written. `.solution` holds what was computed, where a run ended with it."""
+
+    solution: Any = None
+
+
 @contextmanager
 def readable(path: Any) -> Iterator[None]:
     """Whatever goes wrong while a file is read is told in one sentence with its path."""
@@ -64,7 +70,7 @@ def write(data: xarray.Dataset, path: Path, through: Path | None = None) -> None
             partial.unlink(missing_ok=True)
     except OSError as error:
         msg = f"{path} could not be written: {error.strerror or error}"
-        raise OSError(msg) from None
+        raise NotWrittenError(msg) from None
 
 
 def read(path: Path) -> xarray.Dataset:

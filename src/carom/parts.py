@@ -97,6 +97,10 @@ class Parts:
         except SimulationError:
             self.write(run)
             raise
+        except files.NotWrittenError as error:
+            stuck = files.NotWrittenError(f"{error}; `carom resume {self.path}` goes on from the last part")
+            stuck.solution = run.solution()
+            raise stuck from None
 
     def finish(self, solution: Solution) -> Solution:
         """Write the whole run as one file and remove the parts."""

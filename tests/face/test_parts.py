@@ -169,6 +169,23 @@ def test_a_failed_run_keeps_its_rows_and_lets_another_one_begin(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["run.nc"]
 
 
+def test_rows_that_could_not_be_written_are_in_the_error(tmp_path, monkeypatch):
+    path, write = tmp_path / "run.nc", files.write
+
+    def full(data, path, *through, **folder):
+        if path.name != "0001.nc":
+            msg = f"{path} could not be written: No space left on device"
+            raise files.NotWrittenError(msg)
+        write(data, path, *through, **folder)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write", full)
+        with pytest.raises(OSError, match=r"No space left on device; `carom resume .*` goes on") as caught:
+            small(path=path)
+    assert caught.value.solution.t[-1] == 100.0
+    assert resume_to(path).t[-1] == 100.0
+
+
 def test_a_second_writer_is_refused_while_the_first_lives(tmp_path):
     path = tmp_path / "run.nc"
     with Parts(path), pytest.raises(ValueError, match=rf"being written by process {os.getpid()} on "):
