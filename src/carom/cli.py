@@ -73,7 +73,7 @@ def run(
 def carry_out(plan: Any, progress: bool | None, every: float) -> Path:
     """Simulate a plan and write its files."""
     import carom
-    from carom.segments import simulate_to
+    from carom.parts import simulate_to
 
     sol = simulate_to(
         plan.path,
@@ -114,7 +114,7 @@ def refuse_created_energy(sol: Any) -> None:
 
 def resume(path: Path, t1: float | None, progress: bool | None = None, every: float = 10.0) -> None:
     """Go on with a stored run, in place, and print the evidence."""
-    from carom.segments import resume_to
+    from carom.parts import resume_to
 
     path = run_of(path)
     sol = resume_to(path, t1=t1, every=every, progress=progress)
@@ -123,7 +123,7 @@ def resume(path: Path, t1: float | None, progress: bool | None = None, every: fl
 
 
 def run_of(path: Path) -> Path:
-    """The run's own path, also where its folder of segments was named."""
+    """The run's own path, also where its folder of parts was named."""
     return path.with_suffix("") if path.name.endswith(".nc.d") else path
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NoReturn
 
 import jax
 import numpy as np
 
 from carom import loop
-from carom.compiled import remembered
+from carom.compiled import remembered, split
 from carom.loop import Problem, Start, advance, begin, blank_carry, first_carry
 from carom.methods.base import AbstractMethod
 from carom.progress import Progress, progress_bar
+from carom.signals import deferred, look
 from carom.solution import RowStore, Solution, append
 from carom.state import Carry, Interrupted, Numbers, SimulationError, State, Status
 from carom.stepping import Constant
@@ -50,6 +52,7 @@ class Run:
         finished: bool = False,
     ):
         self.problem, self.parts, self.start, self.stores = problem, parts, start, stores
+        self.frozen: Any = split(problem)  # a run keeps to what its functions read at its start
         concrete = problem.method.concrete_init
         self.compiled_start = None if concrete else start
         self._carry = begin(problem, start, axes) if concrete and carry is None else carry
@@ -66,13 +69,14 @@ class Run:
         """Advance by one chunk and append its rows."""
         before, started = loop.traces, time.perf_counter()
         fresh = self._carry is None
-        carry = blank_carry(self.problem, self.start, self.axes) if fresh else self.carry
+        carry = blank_carry(self.frozen, self.start, self.axes) if fresh else self.carry
         limits = np.array([self.rows, self.attempts, fresh])
         more = (self.compiled_start, limits, self.rows, self.lanes, self.axes)
-        carry, buffer, layout, summary = advance(self.problem, carry, *more)
+        carry, buffer, layout, summary = advance(self.frozen, carry, *more)
         launched = time.perf_counter()
         spin = _SPIN_SECONDS if not self.seconds else 0.0
         while not summary.is_ready():
+            look()
             waited = time.perf_counter() - launched
             time.sleep(0.0 if waited < spin else min(max(0.01 * waited, 2e-5), 0.01))
         elapsed = time.perf_counter() - launched
@@ -94,7 +98,7 @@ class Run:
     def carry(self) -> Carry:
         """All that is needed to go on."""
         if self._carry is None:
-            self._carry = first_carry(self.problem, self.start, self.axes)
+            self._carry = first_carry(self.frozen, self.start, self.axes)
         return self._carry
 
     @property
@@ -106,15 +110,24 @@ class Run:
 
     def go(self, callback: Callable[[Run], Any] | None, bar: Progress) -> None:
         """Chunk after chunk to the end."""
+        with self.interruptible(), deferred(), bar:
+            look()
+            while not (self.finished or self.cancelled):
+                self.chunk()
+                look()
+                if type(bar) is not Progress:
+                    steps = int(np.sum(np.asarray(self.carry.counts.values)[..., 0]))
+                    bar.update(self.reached, steps, self.stores[0].latest())
+                if callback is not None:
+                    callback(self)
+
+    @contextmanager
+    def interruptible(self) -> Iterator[None]:
+        """Ctrl-C inside becomes `Interrupted`, with what was computed."""
         try:
-            with bar:
-                while not (self.finished or self.cancelled):
-                    self.chunk()
-                    if type(bar) is not Progress:
-                        steps = int(np.sum(np.asarray(self.carry.counts.values)[..., 0]))
-                        bar.update(self.reached, steps, self.stores[0].latest())
-                    if callback is not None:
-                        callback(self)
+            yield
+        except Interrupted:
+            raise
         except KeyboardInterrupt:
             msg = f"interrupted at t = {self.reached:.6g}; .solution holds what was computed, carom.resume goes on"
             raise Interrupted(msg, self.solution()) from None
@@ -165,8 +178,9 @@ def simulate(
         >>> chain, state = carom.models.dimer_chain(25, mass_ratio=0.59, damping=0.06)
         >>> sol = carom.simulate(chain, state, carom.TailoredIRK(), t1=30.0, h=0.1)
     """
-    run = prepare(system, state, method, t1, chosen_stepping(h, stepping), save_every, stop)
-    return finish(run, callback, progress, save_at)
+    with deferred():
+        run = prepare(system, state, method, t1, chosen_stepping(h, stepping), save_every, stop)
+        return finish(run, callback, progress, save_at)
 
 
 def prepare(
@@ -201,7 +215,9 @@ def finish(run: Run, callback: Any, progress: Any, save_at: Numbers | None) -> S
     solution = run.solution()
     if run.failed:
         raise_failure(run, solution)
-    ask(solution.method, "review", solution)
+    with run.interruptible():
+        ask(solution.method, "review", solution)
+        look()
     return solution if save_at is None else solution.interpolated(save_at)
 
 
@@ -348,17 +364,17 @@ def stop_function(stop: Callable[..., Any] | None) -> Any:
 
 def check_stop_once(stop: Any, system: System, state: State) -> None:
     """`probe_stop`, unless this function was looked at with this state before."""
-    passed = _stops(state)
-    if passed.get(id(stop.fn)) is not stop.fn:
+    passed, seen = _stops(state), (split(stop).kind.key, split(system).kind.key)
+    if seen not in passed:
         probe_stop(stop, system, state)
-        passed[id(stop.fn)] = stop.fn
+        passed.add(seen)
 
 
 @remembered
-def _stops(state: State) -> dict[int, Any]:
+def _stops(state: State) -> set[Any]:
     """The stop conditions that may be used from this state."""
     del state
-    return {}
+    return set()
 
 
 def stride(save_every: int) -> np.int64:

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from carom.compiled import compiled
 from carom.methods.base import AbstractMethod, hermite, jet, quintic
 from carom.methods.contact_rows import event_table
 from carom.state import Carry, Clock, State, Status
@@ -365,7 +365,7 @@ def repeated_last(n: int) -> np.ndarray:
     return np.minimum(np.arange(1 << (n - 1).bit_length()), n - 1)
 
 
-@eqx.filter_jit
+@compiled
 def energies(system: System, t: Any, q: Any, v: Any) -> tuple[jax.Array, jax.Array]:
     """Kinetic and potential energy of rows."""
 
@@ -376,24 +376,24 @@ def energies(system: System, t: Any, q: Any, v: Any) -> tuple[jax.Array, jax.Arr
     return jax.lax.map(one, (jnp.asarray(t), jnp.asarray(q), jnp.asarray(v)))
 
 
-@eqx.filter_jit
+@compiled
 def _gaps(system: System, t: Any, q: Any) -> jax.Array:
     return jax.lax.map(lambda row: system.contacts.gaps(system.given, *row), (jnp.asarray(t), jnp.asarray(q)))
 
 
-@eqx.filter_jit
+@compiled
 def _drift(system: System, t: Any, q: Any) -> jax.Array:
     return jax.lax.map(lambda row: system.constraint(*row), (jnp.asarray(t), jnp.asarray(q)))
 
 
-@eqx.filter_jit
+@compiled
 def _velocities(system: System, outer: bool, t: Any, q: Any, v: Any) -> jax.Array:
     """The velocities of rows the user sees, or those a method steps."""
     convert = system.outer_velocity if outer else system.inner_velocity
     return jax.lax.map(lambda row: convert(*row), (jnp.asarray(t), jnp.asarray(q), jnp.asarray(v)))
 
 
-@eqx.filter_jit
+@compiled
 def _jets(system: System, method: AbstractMethod, t: Any, q: Any, v: Any, mode: Any) -> Any:
     """First and second derivatives of q and v at rows; only q' where contact forces are not known."""
 

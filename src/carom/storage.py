@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import json
-import os
 import platform
+import re
 import shlex
 import sys
+import warnings
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any, cast, overload
+from uuid import uuid4
 
 import equinox as eqx
 import jax
@@ -19,22 +23,33 @@ import jax.numpy as jnp
 import numpy as np
 import xarray
 
-from carom import methods
+from carom import files, methods
 from carom import stepping as steppings
 from carom.choice import Choice
+from carom.functions import difference, reading
 from carom.loop import Layout, Problem, Start, begin, blank_carry
 from carom.methods.active_set import Coefficients
 from carom.methods.base import AbstractMethod
-from carom.models.registry import build
+from carom.models.registry import build, registry
 from carom.run import Run, finish, stop_function, stride
+from carom.signals import deferred
 from carom.solution import RowStore, Solution, append
 from carom.solvers import newton, pjor, psor, semismooth
-from carom.state import Carry, Clock, State, Status, lift
+from carom.state import Carry, Clock, State, Status
 from carom.stepping.base import AbstractStepping
-from carom.systems.system import System
+from carom.systems.arguments import users_frame
+from carom.systems.system import CONSERVATIVE, System
 from carom.tableaux import Tableau, from_name
 
-_RECORDS = (methods, steppings, newton, pjor, psor, semismooth)  # where stored records are looked up by name
+_RECORDS = {  # the classes that a stored method or stepping may be made of
+    name: kind
+    for place in (methods, steppings, newton, pjor, psor, semismooth)
+    for name, kind in vars(place).items()
+    if isinstance(kind, type) and issubclass(kind, eqx.Module) and kind.__module__.startswith("carom.")
+}
+_MOST_STAGES = 64
+_PER_COORDINATE = 4  # what a count of a stored model may be
+_WRITTEN_OUT = 4  # numbers
 _DIMS = {"q": "coordinate", "v": "velocity", "v_minus": "velocity"}
 _LONG_NAMES = {
     "time": "time",
@@ -99,43 +114,48 @@ def _with_units(data: xarray.Dataset, units: tuple[str, ...]) -> xarray.Dataset:
 
 def save(solution: Solution, path: Any) -> None:
     """Write the dataset and the carry; the file appears complete or not at all."""
+    files.write(with_carry(solution), run_path(path))
+
+
+def run_path(path: Any) -> Path:
+    """A path for a run, refused if its ending belongs to something else."""
     if Path(path).suffix not in (".nc", ""):
         msg = f"a run is stored as netCDF: name it .nc, got '{path}'; for tables use sol.to_xarray().to_dataframe()"
         raise ValueError(msg)
-    write(with_carry(solution), path)
+    return Path(path)
 
 
-def with_carry(solution: Solution) -> xarray.Dataset:
-    """The dataset and all that `resume` needs."""
+def with_carry(solution: Solution, run_id: str | None = None) -> xarray.Dataset:
+    """The dataset and all that `resume` needs; what belongs to one run bears one id."""
     data = to_dataset(solution)
-    for i, leaf in enumerate(jax.tree.leaves(solution.carry)):
+    for name, leaf in _named_leaves(solution.carry):
         array = np.asarray(leaf)
         stored = array.astype(np.int8) if array.dtype == bool else array
-        data[f"carry_{i}"] = (tuple(f"carry_{i}_{d}" for d in range(array.ndim)), stored)
-    data.attrs["fingerprint"] = fingerprint(solution.system, solution.method, solution.stepping)
-    data.attrs["reached"] = float(solution.state.t)
-    data.attrs["segments"] = int(solution.carry.ends.size)
+        data[name] = (tuple(f"{name}[{d}]" for d in range(array.ndim)), stored)
+    described = description(solution.system, solution.method, solution.stepping)
+    data.attrs |= {
+        "run": run_id or uuid4().hex,
+        "reads": json.dumps(described),
+        "fingerprint": hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest(),
+        "reached": float(solution.state.t),
+        "ends": int(solution.carry.ends.size),
+    }
     return data
 
 
-def write(data: xarray.Dataset, path: Any) -> None:
-    """Write a netCDF file that appears complete or not at all."""
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".part")
-    data.to_netcdf(partial, engine="h5netcdf")
-    os.replace(partial, path)
+def _named_leaves(carry: Carry) -> list[tuple[str, Any]]:
+    """The numbers of a carry, each with its name: `carry.state.t` and so on."""
+    leaves = jax.tree_util.tree_leaves_with_path(carry)
+    return [(f"carry{jax.tree_util.keystr(path)}".replace("/", "|"), leaf) for path, leaf in leaves]
 
 
 class Loaded:
     """A stored run: rows as in a `Solution`, without the functions of its system."""
 
-    def __init__(self, data: xarray.Dataset):
-        self.data = data
-        self.columns = {"t": data["time"].to_numpy()}
-        self.columns |= {
-            str(name): data[name].to_numpy() for name in data.data_vars if not str(name).startswith("carry_")
-        }
+    def __init__(self, data: xarray.Dataset, path: Any):
+        self.data, self.path = data, path
+        self.columns = {"t": data.variables["time"].to_numpy()}
+        self.columns |= {str(name): data[name].to_numpy() for name in data.data_vars if not is_carry(name)}
         self.stats = json.loads(data.attrs["stats"])
         self.choice = Choice.from_json(data.attrs["choice"]) if "choice" in data.attrs else None
         self.t, self.q, self.v, self.h = (self.columns[name] for name in ("t", "q", "v", "h"))
@@ -154,6 +174,11 @@ class Loaded:
         return f"<Loaded {self.data.attrs['title'].strip('<>')}>"
 
 
+def is_carry(name: Any) -> bool:
+    """Whether a variable of a dataset belongs to what `resume` needs, not to the rows."""
+    return str(name).startswith("carry.")
+
+
 @overload
 def load(path: Any, *, system: System) -> Solution: ...
 @overload
@@ -165,43 +190,66 @@ def load(path: Any, *, system: System | None = None) -> Loaded | Solution:
         >>> run = carom.load("run.nc"); run.t, run.q, run.v
         >>> sol = carom.load("run.nc", system=system); sol.account.worst
     """
-    stored = _load(path)
+    path = Path(path)
+    unfinished = unfinished_parts(path)
+    if path.exists() and unfinished:
+        note = f"{path} is a finished run; a newer one, not finished, lies beside it in {parts_folder(path)}"
+        warnings.warn(f"{note}: carom.resume goes on with it", stacklevel=users_frame())
+    stored = whole(path) if path.exists() else merged(path, unfinished)
     return stored if system is None else revive(stored, system)
 
 
-def _load(path: Any) -> Loaded:
+def newest(path: Any) -> Loaded:
+    """The run that `resume` goes on with: an unfinished one if there is one, else the finished one."""
     path = Path(path)
-    if not path.exists() and segment_files(path):
-        return Loaded(merged(path))
-    if not path.exists():
+    unfinished = unfinished_parts(path)
+    return merged(path, unfinished) if unfinished or not path.exists() else whole(path)
+
+
+def whole(path: Path) -> Loaded:
+    """A run in one file."""
+    data = files.read(path)
+    with files.readable(path):
+        return Loaded(data, path)
+
+
+def parts_folder(path: Path) -> Path:
+    """The folder of the parts of an unfinished run."""
+    return path.with_name(path.name + ".d")
+
+
+def part_files(path: Path) -> list[Path]:
+    """The parts of a run that is not finished, `run.nc.d/0001.nc` and so on, in their order."""
+    return sorted(parts_folder(path).glob("[0-9]*.nc"), key=lambda p: int(p.stem) if p.stem.isdecimal() else 0)
+
+
+def unfinished_parts(path: Path) -> list[Path]:
+    """The parts that no finished file holds: those of another run than the file beside them."""
+    found = part_files(path)
+    if found and path.exists() and files.read(path).attrs.get("run") == files.read(found[-1]).attrs.get("run"):
+        return []
+    return found
+
+
+def merged(path: Path, found: list[Path]) -> Loaded:
+    """The parts of an unfinished run as one; each says which row its first one is, and replaces those from there on."""
+    if not found:
         msg = f"{path}: no such run"
         raise ValueError(msg)
-    return Loaded(_read(path))
+    parts = [files.read(file) for file in found]
+    with files.readable(parts_folder(path)):
+        _refuse_strangers(found, parts)
+        kept, end = [], None
+        for part in reversed(parts):
+            first = int(part.attrs["first_row"])
+            kept.insert(0, part if end is None else part.isel(time=slice(0, max(0, end - first))))
+            end = first if end is None else min(end, first)
+        return Loaded(_joined(kept), path)
 
 
-def _read(path: Path) -> xarray.Dataset:
-    try:
-        with xarray.open_dataset(path, engine="h5netcdf", decode_timedelta=False) as data:
-            return data.load()
-    except OSError as error:
-        msg = f"{path}: not a run stored by carom ({str(error).splitlines()[0]})"
-        raise ValueError(msg) from None
-
-
-def segment_files(path: Path) -> list[Path]:
-    """The segments of an unfinished run, `run.nc.d/0001.nc` and so on, in their order."""
-    return sorted(path.with_name(path.name + ".d").glob("[0-9]*.nc"), key=lambda p: int(p.stem))
-
-
-def merged(path: Path) -> xarray.Dataset:
-    """The segments of an unfinished run as one dataset: rows of a later segment replace those from their k on."""
-    last: xarray.Dataset | None = None
-    parts: list[xarray.Dataset] = []
-    for file in segment_files(path):
-        last = _read(file)
-        parts = [part.isel(time=part["k"].to_numpy() < int(last["k"][0])) for part in parts]
-        parts.append(last)
-    assert last is not None
+def _joined(parts: list[xarray.Dataset]) -> xarray.Dataset:
+    """Rows one after the other, with all else from the last part; columns that began later start with zeros."""
+    last = parts[-1]
     data = last.drop_dims("time")
     for name in (n for n in last.variables if "time" in last[n].dims and n != "time"):
         shape = last[name].shape[1:]
@@ -210,10 +258,29 @@ def merged(path: Path) -> xarray.Dataset:
     return data.assign_coords(time=np.concatenate([p["time"].to_numpy() for p in parts]))
 
 
+def _refuse_strangers(found: list[Path], parts: list[xarray.Dataset]) -> None:
+    """Raise unless the parts are those of one run, without a gap."""
+    rows = 0
+    for i, (file, part) in enumerate(zip(found, parts)):
+        if int(file.stem) != i + 1:
+            msg = f"part {i + 1:04d}.nc is missing, so that the rows have a gap"
+            raise ValueError(msg)
+        if part.attrs["run"] != parts[0].attrs["run"]:
+            msg = f"{file.name} belongs to another run than {found[0].name}: two runs were written to one place"
+            raise ValueError(msg)
+        first = int(part.attrs["first_row"])
+        if not 0 <= first <= rows:
+            msg = f"the rows of {file.name} begin with row {first}, but the parts before hold {rows}"
+            raise ValueError(msg)
+        rows = first + part.sizes["time"]
+
+
 def revive(run: Loaded, system: System | None = None) -> Solution:
     """The solution of a stored run, with its system, as it was when it was stored."""
-    solution = resume(run, system=system, t1=run.data.attrs["reached"])
-    solution.timing.update({name: run.stats[name] for name in solution.timing})
+    with files.readable(run.path):
+        reached = float(run.data.attrs["reached"])
+    solution = resume(run, system=system, t1=reached)
+    solution.timing.update({name: run.stats[name] for name in solution.timing if name in run.stats})
     solution.choice = run.choice
     return solution
 
@@ -249,34 +316,54 @@ def resume(
     Example:
         >>> sol = carom.resume("run.nc", t1=60.0)
     """
-    stored = path if isinstance(path, Loaded) else load(path)
-    attributes = stored.data.attrs
-    save_every = int(attributes.get("save_every", 1)) if save_every is None else save_every
-    system = system or _stored_model(attributes)
-    if method is None:
-        method = cast(AbstractMethod, rebuild(json.loads(attributes["method"]), "method"))
-    if stepping is None:
-        stepping = cast(AbstractStepping, rebuild(json.loads(attributes["stepping"]), "stepping"))
-    state = State(stored.q[0], stored.v[0], stored.t[0])
-    method = method.tuned(system, state, stepping.longest)
-    if fingerprint(system, method, stepping) != attributes["fingerprint"]:
-        msg = f"{path}: the system, method or stepping is not the one that was stored"
-        raise ValueError(msg)
-    instants = np.full(int(attributes["segments"]), stored.t[0])
-    problem = Problem(system, method, stepping, stop_function(stop), stride(save_every))
-    template = (begin if method.concrete_init else blank_carry)(problem, Start(state, instants))
-    carry = _restore(template, stored.data)
+    with deferred():
+        options = {"system": system, "method": method, "stepping": stepping, "t1": t1}
+        stored = path if isinstance(path, Loaded) else newest(path)
+        run = going_on(stored, **options, save_every=save_every, stop=stop)
+        return finish(run, callback, progress, None)
+
+
+def going_on(
+    stored: Loaded,
+    *,
+    system: System | None = None,
+    method: AbstractMethod | None = None,
+    stepping: AbstractStepping | None = None,
+    t1: float | None = None,
+    save_every: int | None = None,
+    stop: Any = None,
+) -> Run:
+    """A stored run, ready to go on."""
+    with files.readable(stored.path):
+        attributes = stored.data.attrs
+        save_every = int(attributes.get("save_every", 1)) if save_every is None else save_every
+        system = system or _stored_model(attributes, stored.q.shape[1])
+        if method is None:
+            method = cast(AbstractMethod, rebuild(json.loads(attributes["method"]), "method"))
+        if stepping is None:
+            stepping = cast(AbstractStepping, rebuild(json.loads(attributes["stepping"]), "stepping"))
+        state = State(stored.q[0], stored.v[0], stored.t[0])
+        method = method.tuned(system, state, stepping.longest)
+        _refuse_another(description(system, method, stepping), attributes)
+        instants = np.full(int(attributes["ends"]), stored.t[0])
+        problem = Problem(system, method, stepping, stop_function(stop), stride(save_every))
+        template = (begin if method.concrete_init else blank_carry)(problem, Start(state, instants))
+        carry = _restore(template, stored.data)
+        store = _restored_rows(stored, state)
     if t1 is not None:
         carry = extend(carry, float(t1), np.asarray(system.jumps))
+    start, finished = Start(state, np.asarray(carry.instants)), bool(carry.done)
+    return Run(problem, [(system, method, stepping)], start, [store], carry=carry, finished=finished)
+
+
+def _restored_rows(stored: Loaded, state: State) -> RowStore:
     store = RowStore(state)
     columns = stored.columns | {"keep": np.ones(len(stored.t)), "t": stored.columns["elapsed"]}
     first = ("k", "keep", "t", "h", "q", "v")
     ordered = (*first, *(n for n in columns if n not in (*first, "elapsed")))
     rows = np.concatenate([columns[n].reshape(len(stored.t), -1).astype(float) for n in ordered], axis=1)
     append([store], Layout(ordered, tuple(columns[n].shape[1:] for n in ordered)), rows[1:, None])
-    start, finished = Start(state, np.asarray(carry.instants)), bool(carry.done)
-    run = Run(problem, [(system, method, stepping)], start, [store], carry=carry, finished=finished)
-    return finish(run, callback, progress, None)
+    return store
 
 
 def extend(carry: Carry, t1: float, jumps: np.ndarray) -> Carry:
@@ -295,36 +382,103 @@ def extend(carry: Carry, t1: float, jumps: np.ndarray) -> Carry:
 
 
 def _restore(template: Carry, data: xarray.Dataset) -> Carry:
-    leaves, treedef = jax.tree.flatten(template)
-    stored = [jnp.asarray(data[f"carry_{i}"].to_numpy()).astype(leaf.dtype) for i, leaf in enumerate(leaves)]
-    carry = jax.tree.unflatten(treedef, stored)
+    """The stored carry, found by name; it must fit what this version of carom and this system would carry."""
+    leaves, stored = [], [str(name) for name in data.data_vars if is_carry(name)]
+    for name, leaf in _named_leaves(template):
+        if name not in stored:
+            raise ValueError(_misfit(f"{name} is missing", data))
+        array, wanted = data[name].to_numpy(), np.dtype(np.int8 if leaf.dtype == bool else leaf.dtype)
+        if array.shape != leaf.shape or array.dtype != wanted:
+            got = f"{array.dtype}{list(array.shape)}, not {wanted}{list(leaf.shape)}"
+            raise ValueError(_misfit(f"{name} is {got}", data))
+        leaves.append(jnp.asarray(array).astype(leaf.dtype))
+        stored.remove(name)
+    if stored:
+        raise ValueError(_misfit(f"{stored[0]} is unknown", data))
+    carry = jax.tree.unflatten(jax.tree.structure(template), leaves)
     return eqx.tree_at(lambda c: c.status, carry, jnp.int32(Status.OK))
 
 
-def _stored_model(attributes: dict[str, Any]) -> System:
+def _misfit(what: str, data: xarray.Dataset) -> str:
+    return f"the state of the stored run does not fit this system, method and stepping: {what}{_versions(data.attrs)}"
+
+
+def _versions(attributes: dict[str, Any]) -> str:
+    """Which versions stored the run, if they are not those of now."""
+    now = {"carom": metadata.version("carom"), "jax": metadata.version("jax"), "Python": platform.python_version()}
+    other = [f"{n} {attributes.get(n.lower())}, now {v}" for n, v in now.items() if attributes.get(n.lower()) != v]
+    return f" (stored with {'; '.join(other)})" if other else ""
+
+
+def _stored_model(attributes: dict[str, Any], size: int) -> System:
+    """The ready-made model of a stored run; one much larger than its rows is not built."""
     origin = json.loads(attributes["model"])
     if origin is None:
         msg = (
             "this run's system is made of user functions: pass it again as system= (in Python, not on the command line)"
         )
         raise ValueError(msg)
-    return build(origin[0], json.loads(origin[1]))[0]
+    name, arguments = origin[0], json.loads(origin[1])
+    for argument, parameter in inspect.signature(registry[name]).parameters.items() if name in registry else ():
+        counts = parameter.annotation in (int, "int") or type(parameter.default) is int
+        if counts and np.max(arguments.get(argument) or 0) > _PER_COORDINATE * (size + 10):
+            msg = f"the file asks for {name}({argument}={arguments[argument]}), but its rows have {size} coordinates"
+            raise ValueError(msg)
+    return build(name, arguments)[0]
 
 
-def fingerprint(system: System, method: AbstractMethod, stepping: AbstractStepping) -> str:
-    """A hash of the numbers and the code of system, method and stepping."""
-    digest = hashlib.sha256()
-    for leaf in jax.tree.leaves(
-        lift((system, method, stepping)), is_leaf=lambda x: callable(x) and not isinstance(x, eqx.Module)
-    ):
-        if callable(leaf):
-            code = getattr(leaf, "__code__", None)
-            digest.update(getattr(leaf, "__qualname__", type(leaf).__name__).encode())
-            digest.update(b"" if code is None else code.co_code + repr(code.co_consts).split(" at 0x")[0].encode())
-        else:
-            digest.update(np.asarray(leaf).tobytes())
-    digest.update(json.dumps([describe(method), type(stepping).__name__], sort_keys=True).encode())
-    return digest.hexdigest()
+def description(system: System, method: AbstractMethod, stepping: AbstractStepping) -> dict[str, dict[str, str]]:
+    """All that decides how a run goes on, by role and name: numbers, and what each function reads."""
+    leaves = jax.tree_util.tree_leaves_with_path(system, is_leaf=_is_function)
+    found = {
+        _role(path): {name: str(value) for name, value in reading(leaf).items()}
+        if callable(leaf)
+        else {"": _number(leaf)}
+        for path, leaf in leaves
+    }
+    records = {"method": method, "stepping": stepping}
+    return found | {role: dict(_flat(describe(record))) for role, record in records.items()}
+
+
+def _is_function(leaf: Any) -> bool:
+    return callable(leaf) and not isinstance(leaf, eqx.Module)
+
+
+def _role(path: Any) -> str:
+    """A place in a system in the user's words."""
+    text = jax.tree_util.keystr(path).removeprefix(".").removesuffix(".fn")
+    text = text.replace(f"potential['{CONSERVATIVE}']", "potential")
+    return re.sub(r"^(force|potential|rate_damping)s?\['(.*?)'\]", r"\1 '\2'", text)
+
+
+def _number(leaf: Any) -> str:
+    array = np.asarray(leaf)
+    if array.size <= _WRITTEN_OUT:
+        return str(array.tolist())
+    return f"{array.dtype}{list(array.shape)} {hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()[:32]}"
+
+
+def _flat(plain: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """A record made plain, field by field."""
+    if isinstance(plain, dict) and "class" in plain:
+        yield name, plain["class"]
+        for field, value in plain["fields"].items():
+            yield from _flat(value, f"{name}.{field}".removeprefix("."))
+    else:
+        yield name, str(plain).split(" at 0x")[0]
+
+
+def _refuse_another(now: dict[str, dict[str, str]], attributes: dict[str, Any]) -> None:
+    """Raise, saying what differs, unless system, method and stepping are those that were stored."""
+    stored = json.loads(attributes["reads"])
+    for role in (*now, *(r for r in stored if r not in now)):
+        which = role if role in ("method", "stepping") else "system"
+        here, there = ("has" if role in side else "has not" for side in (now, stored))
+        apart = difference(role, now.get(role, {}), stored.get(role, {}))
+        apart = apart if here == there else f"this one {here} {role}, the stored one {there}"
+        if apart is not None:
+            msg = f"the {which} is not the one that was stored: {apart}{_versions(attributes)}"
+            raise ValueError(msg)
 
 
 def describe(value: Any) -> Any:
@@ -347,11 +501,11 @@ def describe(value: Any) -> Any:
 def rebuild(plain: Any, role: str) -> Any:
     """The record that `describe` made plain."""
     if isinstance(plain, dict) and "tableau" in plain:
-        return from_name(plain["tableau"])
+        return _tableau(plain["tableau"])
     if isinstance(plain, dict) and "dictionary" in plain:
         return {name: rebuild(x, role) for name, x in plain["dictionary"].items()}
     if isinstance(plain, dict):
-        kind = next((vars(place)[plain["class"]] for place in _RECORDS if plain["class"] in vars(place)), None)
+        kind = _RECORDS.get(plain["class"])
         if kind is None:
             msg = f"the stored {role} {plain['class']} is not one of carom's: pass it again as {role}="
             raise ValueError(msg)
@@ -359,3 +513,10 @@ def rebuild(plain: Any, role: str) -> Any:
     if isinstance(plain, list):
         return [rebuild(x, role) for x in plain]
     return plain
+
+
+def _tableau(name: str) -> Tableau:
+    if any(int(number) > _MOST_STAGES for number in re.findall(r"(?<![.\d])\d+(?![.\d])", name)):
+        msg = f"the file asks for the tableau {name[:80]}, which has too many stages"
+        raise ValueError(msg)
+    return from_name(name)

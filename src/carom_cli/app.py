@@ -1,42 +1,71 @@
 """Commands and options; what they do is in `carom.cli`, imported when a command runs.
 
-Exit codes: 0 done, 1 the run failed, 2 a mistake in what was asked, 130 interrupted.
+Exit codes: 0 done, 1 the run failed, 2 a mistake in what was asked or a file that cannot be written, 130 interrupted,
+143 terminated.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+import typer.core
+
+
+class Interruption(Exception):  # noqa: N818
+    """A KeyboardInterrupt with its words, which click would end without any."""
+
+
+class Commands(typer.core.TyperGroup):
+    """The commands; an interrupted one says where it stands."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise Interruption(str(error) or "interrupted") from None
+
 
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     help="Dynamics that hit, stick, slide, chain or conserve.",
 )
 
+_terminated: list[bool] = []
+
 Out = Annotated[Path, typer.Option(help="folder for the results")]
 Progress = Annotated[bool, typer.Option(help="show a progress bar")]
-Every = Annotated[float, typer.Option("--segments", help="seconds between segments on disk, for `carom resume`")]
+Every = Annotated[float, typer.Option("--parts", "--segments", help="seconds between parts on disk, to resume from")]
 
 
 def main() -> None:
     """Run the command line; a user's mistake ends in one line, not in a traceback."""
     warnings.showwarning = _warn
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         app()
-    except KeyboardInterrupt as error:
-        _end(str(error) or "interrupted", 130)
+    except (Interruption, KeyboardInterrupt) as error:
+        _end(str(error) or "interrupted", 143 if _terminated else 130)
     except (ValueError, TypeError, OSError, MemoryError, ArithmeticError) as error:
         _end(error, 2)
     except RuntimeError as error:
         if type(error).__name__ != "SimulationError":
             raise
         _end(error, 1)
+
+
+def _terminate(*_: object) -> None:
+    """SIGTERM ends a run as Ctrl-C does."""
+    _terminated.append(True)
+    raise KeyboardInterrupt
 
 
 def _warn(message: Warning | str, *_: object) -> None:

@@ -56,7 +56,7 @@ def test_report_and_resume_work_on_a_stored_run(monkeypatch, capsys, tmp_path):
         (("run", "trimer", "--h", "-1"), "h must be positive"),
         (("run", "trimer", "--t1", "nan"), "'t1' must be finite"),
         (("run", "trimer", "--h", "0.1", "--stepping", "Constant(0.1)"), "either h"),
-        (("run", "trimer", "--segments", "0"), "between segments must be positive"),
+        (("run", "trimer", "--segments", "0"), "between parts must be positive"),
         (("run", "missing.toml"), "cannot read it"),
         (("report", "missing.nc"), "no such run"),
         (("resume", "missing.nc"), "no such run"),

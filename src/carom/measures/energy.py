@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from carom.compiled import compiled
 from carom.solution import Solution, energies
 from carom.systems.system import System
 
@@ -52,7 +52,7 @@ def created_energy(solution: Solution) -> float:
     return float(created / max(exchanged, 1e-9 * abs(account.energy[0]), np.finfo(float).tiny))
 
 
-@eqx.filter_jit
+@compiled
 def _power(system: System, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> jax.Array:
     def one(row: tuple[jax.Array, ...]) -> jax.Array:
         t, q, v = row

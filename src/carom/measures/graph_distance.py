@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
+from carom.compiled import compiled
 from carom.measures.polylines import directed_distance
 from carom.methods.base import AbstractMethod
 from carom.state import Numbers, State, lift
@@ -86,6 +86,6 @@ def local_error(
     return q - np.asarray(step.q), v - np.asarray(step.v)
 
 
-@eqx.filter_jit
+@compiled
 def _one_step(system: System, method: AbstractMethod, state: State, h) -> State:
     return method.step(system, state, method.init(system, state), h).state

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.compiled import compiled
 from carom.methods.base import AbstractMethod
 from carom.run import prepare, raise_failure
 from carom.solution import Solution
@@ -34,7 +34,7 @@ def symplectic_defect(system: System, state: State, method: AbstractMethod, h: f
     return float(_symplectic_defect(system, state, lift(method), jnp.asarray(h, float)))
 
 
-@eqx.filter_jit
+@compiled
 def _symplectic_defect(system: System, state: State, method: AbstractMethod, h: Array) -> Array:
     n, memory = state.q.size, method.init(system, state)
 
@@ -160,6 +160,6 @@ def _rows(fn: Callable[..., tuple[Array, ...]], system: System, solution: Soluti
     return tuple(np.asarray(x) for x in _mapped(fn, system.since(solution.clock.epoch), columns))
 
 
-@eqx.filter_jit
+@compiled
 def _mapped(fn: Callable[..., tuple[Array, ...]], system: System, columns: tuple[Array, ...]) -> tuple[Array, ...]:
     return jax.lax.map(lambda row: fn(system, *row), columns)

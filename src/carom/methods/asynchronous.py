@@ -26,6 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.compiled import compiled
 from carom.methods.base import Gives
 from carom.methods.local_stiffness import nested_levels
 from carom.methods.locality import forces_between_particles
@@ -286,7 +287,7 @@ def spectral_radius(method: AsynchronousPseudoEnergy, system: System, state: Sta
     return float(np.exp(rise / (steps - steps // 2))) if rise > _GROWTH else 1.0
 
 
-@eqx.filter_jit
+@compiled
 def _growth(method: Any, system: System, state: State, memory: Rates, h: Array, steps: Array) -> tuple[Array, Array]:
     def advance(y: tuple) -> tuple:
         q, v, w, forces = y

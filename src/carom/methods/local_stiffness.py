@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from functools import cache
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.compiled import compiled
 from carom.methods.zones import interaction_rows, interactions_of
 from carom.state import State
 from carom.systems.interactions import Interactions
@@ -42,7 +42,7 @@ def local_limits(system: System, state: State) -> dict[str, np.ndarray]:
     return {name: _limits(stiffness[name], share[rows[name]]) for name in parts}
 
 
-@eqx.filter_jit
+@compiled
 def _stiffness(part: Interactions, local: Array) -> Array:
     """Second derivatives of every interaction, its coordinates along the rows of `local`."""
     data = () if part.data is None else (part.data,)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.compiled import compiled
 from carom.state import State
 from carom.systems.system import System
 
@@ -28,7 +28,7 @@ def forces_between_particles(system: System, state: State) -> list[str]:
     return [name for name in system.forces if not all(bool(_is_local(system, name, *place)) for place in places)]
 
 
-@eqx.filter_jit
+@compiled
 def _is_local(system: System, name: str, t: Array, q: Array, v: Array) -> Array:
     x, y = _random(1, q.size), _random(2, q.size)
     still = jnp.zeros_like(q)

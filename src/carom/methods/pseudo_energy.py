@@ -32,6 +32,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.compiled import compiled
 from carom.methods.base import Gives
 from carom.methods.quadrature import impulse, rule
 from carom.methods.stability import LimitedMethod
@@ -192,7 +193,7 @@ def applied_impulse(
     return impulse
 
 
-@eqx.filter_jit
+@compiled
 def _kinetic(system: System, t: Any, q: Any, v: Any) -> Array:
     rows = (jnp.asarray(t), jnp.asarray(q), jnp.asarray(v))
     return jax.lax.map(lambda row: system.kinetic_energy(*row), rows)

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from carom.compiled import compiled
 from carom.methods.base import AbstractMethod, Gives
 from carom.methods.families import OTHER, coefficients, has_constraints, objection, part_names, uses_iiia
 from carom.methods.spark_stages import StageEquations, Unknowns
@@ -135,7 +136,7 @@ class Spark(AbstractMethod):
 
     def init(self, system: System, state: State) -> Memory:
         """A constant guess: the start."""
-        u = eqx.filter_jit(accelerations)(system, state.t, state.q, state.v).u
+        u = compiled(accelerations)(system, state.t, state.q, state.v).u
         shape = (self.stages, 1)
         return Memory(jnp.tile(state.v, shape), jnp.tile(u, shape), jnp.asarray(jnp.inf, float))
 
@@ -237,7 +238,7 @@ def stiffness(system: System, state: State, h: float) -> float:
     return float(h * h * largest[0] + h * largest[1])
 
 
-@eqx.filter_jit
+@compiled
 def _force_jacobians(system: System, state: State) -> tuple[Array, Array, Array]:
     t, q, v = state.t, state.q, state.v
     lam = jnp.zeros(multiplier_count(system, t, q, v))

@@ -6,12 +6,12 @@ import itertools
 import warnings
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.compiled import compiled
 from carom.methods.base import AbstractMethod, Gives
 from carom.solvers.spectral import lanczos, largest_ritz_value, start_vector
 from carom.state import State
@@ -77,7 +77,7 @@ def stability_limit(system: System, state: State, among: Any = None) -> float:
     return 2.0 / float(np.sqrt(eigenvalue)) if eigenvalue > 0 else np.inf
 
 
-@eqx.filter_jit
+@compiled
 def _lanczos(system: System, t: Array, q: Array, among: Any) -> tuple[Array, Array]:
     kept = jnp.ones_like(q) if among is None else jnp.asarray(among, q.dtype)
 

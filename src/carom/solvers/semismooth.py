@@ -1,4 +1,4 @@
-"""Semismooth Newton on the projective equations [Studer2008 (19)]; behind it interior points and enumeration of modes."""
+"""Semismooth Newton on the projective equations [Studer2008 (19)]; behind it interior points and enumeration."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ _DAMPED = 30  # damped iterations
 _LITTLE = 1e-10  # damping that a second iteration makes up for
 _ROUNDING = 1e-15  # a residual that no iteration improves
 
+
 class SemismoothNewton(eqx.Module):
     """Newton on `P - prox(P - r (G P + c)) = 0`, differentiated row by row: finite, and exact to rounding.
 
@@ -37,8 +38,8 @@ class SemismoothNewton(eqx.Module):
         max_iter: Newton iterations before the others take over.
         fallback: the solver that goes on where Newton fails; by default `InteriorPoint`, with friction elements `PSOR`.
         enumerate_modes: whether doubtful problems are enumerated.
-        enough: residual that counts as solved where nothing reaches `tol`. Laws that depend on each other may contradict
-            each other by rounding; the impulses that settle this are only as good.
+        enough: residual that counts as solved where nothing reaches `tol`: laws that depend on each other may contradict
+            each other a little, and the impulses that settle this are only as good.
 
     Example:
         >>> method = carom.MoreauMidpoint(solver=carom.SemismoothNewton(tol=1e-11))

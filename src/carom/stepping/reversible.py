@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.compiled import compiled
 from carom.methods.base import AbstractMethod, Gives
 from carom.state import Carry, Row, State, Status, Step
 from carom.stepping.base import AbstractStepping, Aim, after, crawls, step_status, tried
@@ -65,7 +66,7 @@ class Reversible(AbstractStepping):
         """A first guess of the step size, from velocity and acceleration."""
         v, a = (
             jnp.linalg.norm(state.v),
-            jnp.linalg.norm(eqx.filter_jit(System.acceleration)(system, state.t, state.q, state.v)),
+            jnp.linalg.norm(compiled(System.acceleration)(system, state.t, state.q, state.v)),
         )
         size = jnp.linalg.norm(state.q)
         pace = jnp.minimum(size / jnp.maximum(v, 1e-300), jnp.sqrt(size / jnp.maximum(a, 1e-300)))

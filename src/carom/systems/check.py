@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.compiled import compiled, remembered
+from carom.compiled import compiled, remembered, split
 from carom.state import State
 from carom.systems.arguments import names_of, users_frame
 from carom.systems.consistent import constraint_residuals
@@ -41,11 +41,10 @@ def check(system: System, state: State) -> None:
 
 def check_once(system: System, state: State) -> None:
     """`check`, unless this pair has passed it before: runs from one start with many steps or methods are common."""
-    passed = _passed(state)
-    known = passed.get(id(system))
-    if known is None or known() is not system:
+    passed, kind = _passed(state), split(system).kind
+    if passed.get(id(system)) is not kind:
         _check(system, state)
-        passed[id(system)] = weakref.ref(system)
+        passed[id(system)] = kind
 
 
 def _check(system: System, state: State) -> None:
@@ -55,10 +54,10 @@ def _check(system: System, state: State) -> None:
 
 
 @remembered
-def _passed(state: State) -> dict[int, weakref.ref]:
-    """The systems that may start from this state."""
+def _passed(state: State) -> weakref.WeakValueDictionary[int, Any]:
+    """The systems that may start from this state, by the kinds they had: a function may read another number now."""
     del state
-    return {}
+    return weakref.WeakValueDictionary()
 
 
 def check_lanes(lanes: list[tuple[System, State]], system: System, axes: Any, states: State) -> None:

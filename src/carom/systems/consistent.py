@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.compiled import compiled
 from carom.state import State
 from carom.systems.constrained import accelerations, directions, mass_matrix, rank_measure, velocity_residual
 from carom.systems.system import System
@@ -46,7 +46,7 @@ def multiplier(system: System, state: State) -> np.ndarray:
     Example:
         >>> carom.multiplier(*carom.models.pendulum())
     """
-    return np.asarray(eqx.filter_jit(accelerations)(system, state.t, state.q, state.v).u)
+    return np.asarray(compiled(accelerations)(system, state.t, state.q, state.v).u)
 
 
 def constraint_residuals(system: System, t: Array, q: Array, v: Array) -> tuple[Array, Array]:
@@ -60,7 +60,7 @@ def constraint_residuals(system: System, t: Array, q: Array, v: Array) -> tuple[
     return position, velocity / (size * jnp.maximum(jnp.max(jnp.abs(v)), 1e-12))
 
 
-@eqx.filter_jit
+@compiled
 def _project(system: System, state: State) -> tuple[Array, Array, Array, Array, Array]:
     t, n = state.t, state.v.size
 

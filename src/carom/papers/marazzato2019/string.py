@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,6 +11,7 @@ from jaxtyping import Array
 from matplotlib.figure import Figure
 
 from carom.batch import simulate_batch
+from carom.compiled import compiled
 from carom.measures import observed_order
 from carom.methods import PseudoEnergy
 from carom.methods.quadrature import rule
@@ -148,7 +148,7 @@ def cost() -> tuple[list[Claim], None]:
     return claims, None
 
 
-@eqx.filter_jit
+@compiled
 def average_vector_field(system: System, state: State, steps: int) -> tuple[Array, Array, Array]:
     """`q1 = q + h (v + v1) / 2`, `M (v1 - v) = h int f(q + s (q1 - q)) ds` with five Gauss points, by Newton."""
     gauss = rule("gauss-5")
