@@ -7,6 +7,7 @@ is `carom.run`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from carom.systems.system import System
 
 _BUFFER_BYTES = 32e6
 _BISECTIONS = 60
+_LOOKS = 4  # parts of a step at whose ends, and between them, the stop condition is looked at
 _NARROW = 1000  # numbers in a row; writing fewer costs less than deciding not to
 traces = 0
 
@@ -82,40 +84,72 @@ def attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
 
 
 def end_where_negative(problem: Problem, old: Carry, new: Carry, row: Row) -> tuple[Carry, Row]:
-    """End the run inside this step if `stop(t, q, v)` turned negative, located on the Hermite interpolant."""
+    """End the run where `stop(t, q, v)` first turns negative inside this step, on the Hermite interpolant.
+
+    Looked at are points inside the step, and between them the bottoms of the cubics through values and slopes of
+    `stop` there; a stop that becomes NaN is an error.
+    """
     system = problem.system
     a, b = old.state, new.state
     v_b = b.v if row.info.v_minus is None else row.info.v_minus
-    field = problem.method.field(system, row.info.mode)
+    between = interpolant(problem, a, b, v_b, row.info.mode)
 
-    def between(t: Array) -> State:
-        if field is None:
-            q = hermite(a.t, b.t, a.q, b.q, system.rate(a.t, a.q, a.v), system.rate(b.t, b.q, v_b), t)
-            return b.moved(t, q, a.v + (t - a.t) / (b.t - a.t) * (v_b - a.v))
-        inner = ((jnp.nextafter(a.t, b.t), a.q, a.v), (jnp.nextafter(b.t, a.t), b.q, v_b))  # forces may jump at ends
-        before, after = (zip((q, v), *jet(field, s, q, v)) for s, q, v in inner)
-        q, v = (quintic(a.t, b.t, start, end, t) for start, end in zip(before, after))
-        return b.moved(t, q, v)
-
-    def value(s: State) -> Array:
+    def value(t: Array) -> Array:
+        s = between(t)
         v = system.outer_velocity(s.t, s.q, s.v)
         return jnp.asarray(problem.stop(system.params, t=s.t, q=s.q, v=v), float).reshape(())
 
     def bisect(_, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bracket
         middle = 0.5 * (low + high)
-        negative = value(between(middle)) < 0
-        return jnp.where(negative, low, middle), jnp.where(negative, middle, high)
+        over = ~(value(middle) >= 0)
+        return jnp.where(over, low, middle), jnp.where(over, middle, high)
 
-    def cut(_) -> tuple[Carry, Row]:
-        t = jax.lax.fori_loop(0, _BISECTIONS, bisect, (a.t, b.t))[1]
+    def cut(first: tuple[Array, Array]) -> tuple[Carry, Row]:
+        t = jax.lax.fori_loop(0, _BISECTIONS, bisect, first)[1]
         s = between(t)
-        carry = eqx.tree_at(lambda c: (c.state, c.done), new, (s, jnp.asarray(True)))
+        status = jnp.where(jnp.isnan(value(t)), Status.NOT_FINITE, Status.OK).astype(new.status.dtype)
+        carry = eqx.tree_at(lambda c: (c.state, c.done, c.status), new, (s, jnp.asarray(True), status))
         v = system.outer_velocity(s.t, s.q, s.v)
         return carry, eqx.tree_at(lambda r: (r.t, r.h, r.q, r.v), row, (s.t, s.t - a.t, s.q, v))
 
-    crossed = row.keep & (value(b) < 0) & (new.status == Status.OK)
-    return jax.lax.cond(crossed, cut, lambda _: (new, row), None)
+    times, over = first_negative(value, a.t, b.t)
+    first = jnp.argmax(over)
+    crossed = row.keep & jnp.any(over) & (new.status == Status.OK) & (b.t > a.t)
+    bracket = (times[jnp.maximum(first - 1, 0)], times[first])
+    return jax.lax.cond(crossed, cut, lambda _: (new, row), bracket)
+
+
+def first_negative(value: Any, a: Array, b: Array) -> tuple[Array, Array]:
+    """Times in (a, b] in order, after a itself, and where a function of time is not positive or zero there."""
+    grid = a + (b - a) * jnp.linspace(0.0, 1.0, _LOOKS + 1)
+    y, slope = jax.vmap(lambda t: jax.jvp(value, (t,), (jnp.ones_like(t),)))(grid)
+    width = (b - a) / _LOOKS
+    fall, rise = width * slope[:-1], width * slope[1:]
+    cubic, square = 2 * (y[:-1] - y[1:]) + fall + rise, 3 * (y[1:] - y[:-1]) - 2 * fall - rise
+    root = square + jnp.sqrt(jnp.maximum(square**2 - 3 * cubic * fall, 0.0))
+    turns = (fall < 0) & (rise > 0) & (root > 0)
+    bottom = jnp.clip(jnp.where(turns, -fall / jnp.where(turns, root, 1.0), 0.5), 0.0, 1.0)
+    inner = grid[:-1] + width * bottom
+    times = jnp.append(grid[0], jnp.stack([inner, grid[1:]], axis=1).ravel())
+    found = jnp.stack([jax.vmap(value)(inner), y[1:]], axis=1).ravel()
+    return times, jnp.append(False, ~(found >= 0))
+
+
+def interpolant(problem: Problem, a: State, b: State, v_b: Array, mode: Any) -> Callable[[Array], State]:
+    """The state at any time of a step: of order 6 where the forces are known, else cubic in q and linear in v."""
+    system, field = problem.system, problem.method.field(problem.system, mode)
+    if field is None:
+        slopes = system.rate(a.t, a.q, a.v), system.rate(b.t, b.q, v_b)
+
+        def between(t: Array) -> State:
+            q = hermite(a.t, b.t, a.q, b.q, *slopes, t)
+            return b.moved(t, q, a.v + (t - a.t) / (b.t - a.t) * (v_b - a.v))
+
+        return between
+    inner = ((jnp.nextafter(a.t, b.t), a.q, a.v), (jnp.nextafter(b.t, a.t), b.q, v_b))  # forces may jump at ends
+    before, after = (list(zip((q, v), *jet(field, s, q, v))) for s, q, v in inner)
+    return lambda t: b.moved(t, *(quintic(a.t, b.t, start, end, t) for start, end in zip(before, after)))
 
 
 @compiled

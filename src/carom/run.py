@@ -26,6 +26,8 @@ from carom.systems.system import System
 _CHUNK_SECONDS = 0.3
 _SPIN_SECONDS = 3e-4  # in the first chunk; a short run takes no longer than the shortest sleep
 _MOST_ROWS = 2048
+_REJECTED = 8.0  # times the size proposed after a failure: more than the size that failed
+_KNOWN = (Status.NO_CONSISTENT_MODE, Status.SEVERAL_CONSISTENT_MODES, Status.TOO_MANY_EVENTS)  # not for want of numbers
 _FIRST_NUMBERS = 2e6  # coordinates times attempts of the first chunk; later ones are timed
 
 
@@ -204,15 +206,22 @@ def finish(run: Run, callback: Any, progress: Any, save_at: Numbers | None) -> S
 
 def raise_failure(run: Run, solution: Solution) -> NoReturn:
     """Turn a bad status into an exception that names time, step, cause and remedy."""
-    status = solution.status
+    status, carry = solution.status, solution.carry
+    where = f"in the step from t = {float(carry.state.t):.9g} (step {int(carry.k) + 1})"
+    named = "" if status in _KNOWN else not_finite_ahead(solution.system, carry.state, reach(solution), run.problem.stop)
+    if named:
+        msg = f"{named}: the run ends {where} with {type(run.problem.method).__name__}"
+        raise SimulationError(msg, solution, Status.NOT_FINITE)
     cause, remedy = status.message
-    t, k = float(solution.carry.state.t), int(solution.carry.k)
-    msg = f"{cause} in the step from t = {t:.9g} (step {k + 1}) with {type(run.problem.method).__name__}. {remedy}."
-    state, memory = solution.carry.state, solution.carry.memory
-    more = solution.method.explain(solution.system, state, memory, status)
-    if status in (Status.NOT_FINITE, Status.NEWTON_DIVERGED):
-        more = f"{not_finite_ahead(solution.system, state, solution.stepping.longest)} {more}"
-    raise SimulationError(f"{msg} {more}".strip(), solution, status)
+    more = solution.method.explain(solution.system, carry.state, carry.memory, status)
+    msg = f"{cause} {where} with {type(run.problem.method).__name__}. {remedy}. {more}".strip()
+    raise SimulationError(msg, solution, status)
+
+
+def reach(solution: Solution) -> float:
+    """How far ahead the step looked that failed last."""
+    h = getattr(solution.carry.stepping, "h", None)
+    return float(solution.stepping.longest or 0.0) if h is None else _REJECTED * float(h)
 
 
 def segment_ends(system: System, state: State, t1: float) -> np.ndarray:

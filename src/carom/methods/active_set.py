@@ -138,7 +138,7 @@ def survey(system: System, t: Array, q: Array, v: Array) -> Point:
     columns = over_mass(system, t, q, jnp.vstack([system.force(t, q, v), at.W]))
     size = jnp.abs(at.W) @ jnp.abs(v)
     sets = (at.friction, at.limits, at.laws)
-    return Point(at.gap, at.gamma, size, at.W, columns[:, 1:], kappa, columns[:, 0], *sets)
+    return Point(at.gap, at.gamma, size, at.W, columns[:, 1:], kappa, columns[:, 0] + at.blank, *sets)
 
 
 def over_mass(system: System, t: Array, q: Array, rows: Array) -> Array:

@@ -91,13 +91,10 @@ class MoreauMidpoint(AbstractMethod):
         t_M, q_M = t + 0.5 * h, q + 0.5 * h * system.rate(t, q, u)
         rows = contact_rows(system, t_M, q_M, u)
         acceleration, M_inv_W = _over_mass(system, t_M, q_M, memory.M_inv, system.force(t_M, q_M, u), rows.W)
-        du = h * acceleration
-        not_finite = 0.0 * jnp.concatenate(
-            [rows.gap, jnp.zeros(rows.laws.rows - rows.laws.contacts)]
-        )  # NaN where a gap is
+        du = h * acceleration + rows.blank
         along, turn = _turning(system, rows, t_M, q_M, u, h)
         rows = rows.along_surfaces(turn)
-        c = (1.0 + rows.restitution) * rows.gamma + times(rows.W, du) + turn + not_finite  # (18)
+        c = (1.0 + rows.restitution) * rows.gamma + times(rows.W, du) + turn  # (18)
         stays = along & (memory.mode[: along.size] == CONSTRAINT)
         problem = contact_problem(
             rows.W,

@@ -107,7 +107,9 @@ class MoreauTheta(AbstractMethod):
         if system.contacts is not None:
             rate = system.rate(t, q, v)
             U = system.contacts.gap_rates(system.params, t, q, rate)
-            active = system.contacts.gaps(system.params, t, q) + h * self.forecast * U <= 0  # (16e), (18)
+            ahead = system.contacts.gaps(system.params, t, q) + h * self.forecast * U  # (16e), (18)
+            active = ahead <= 0
+            state = state.moved(t, q, v + 0.0 * jnp.sum(ahead))  # NaN is no open contact
         impact = theta_step(system, state, h, self.theta, active, memory.P, self.solver)
         q1, v1, W, bilateral = impact.q, impact.v, impact.rows.W, impact.rows.laws.bilateral
         if bilateral:
@@ -138,7 +140,7 @@ def theta_step(
         rows = contact_rows(system, t_theta, middle(v1)[0], v1)
         gamma_k = rows.gamma + rows.W @ (v - v1)  # relative velocities are affine in v
         columns = solve_small(jax.jacfwd(defect)(v1), jnp.vstack([defect(v1), rows.W]).T)
-        free, M_inv_W = v1 - columns[:, 0], columns[:, 1:]
+        free, M_inv_W = v1 - columns[:, 0] + rows.blank, columns[:, 1:]
         problem = contact_problem(
             rows.W,
             M_inv_W,

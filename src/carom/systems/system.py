@@ -221,10 +221,12 @@ class System(eqx.Module):
         return M @ v if M.ndim == 2 else M * v
 
     def mass_solve(self, t: Array, q: Array, f: Array) -> Array:
-        """M^{-1} f."""
+        """M^{-1} f; with constraints M is positive only along them."""
         M = self.mass_at(t, q)
         if hasattr(M, "solve"):
             return M.solve(f)
+        if M.ndim == 2 and self.constraints is not None:
+            return jnp.linalg.solve(M, f)
         return jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(M), True), f) if M.ndim == 2 else f / M
 
     # ---- energies and forces ------------------------------------------------------------------------------------
@@ -248,7 +250,7 @@ class System(eqx.Module):
     def total_energy(self, t: Array, q: Array, v: Array) -> Array:
         """Kinetic and potential energy together, or H."""
         if self.hamiltonian is not None:
-            return jnp.asarray(self.hamiltonian(self.params, t=t, q=q, v=v), float).reshape(())
+            return seen(self.hamiltonian(self.params, t=t, q=q, v=v), q, v)
         return self.kinetic_energy(t, q, v) + self.potential_energy(t, q)
 
     def part_force(self, name: str, t: Array, q: Array) -> Array:
@@ -355,6 +357,12 @@ class System(eqx.Module):
         return jnp.atleast_1d(self.constraints(self.params, t=t, q=q))
 
 
+def seen(energy: Any, *places: Array) -> Array:
+    """An energy whose gradient is NaN where the energy is: `jnp.where` hides the NaN of its branches from gradients."""
+    value = jnp.asarray(energy, float).reshape(())
+    return value + 0.0 * jax.lax.stop_gradient(value) * sum(jnp.sum(x) for x in places)
+
+
 def role_of(kind: str, name: str) -> str:
     """How messages call a part: by its name, if the user gave one."""
     return kind if name == CONSERVATIVE else f"{kind} '{name}'"
@@ -446,7 +454,7 @@ def _rate(value: Any, name: str, potential: Mapping[str, Part]) -> Array | Part:
 
 
 def _evaluate(part: Any, params: Any, t: Array, q: Array) -> Array:
-    return part(q) if isinstance(part, Interactions) else jnp.asarray(part(params, t=t, q=q), float).reshape(())
+    return part(q) if isinstance(part, Interactions) else seen(part(params, t=t, q=q), q)
 
 
 def _scaled(part: Part, gamma: Array) -> Any:
