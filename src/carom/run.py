@@ -11,6 +11,7 @@ import numpy as np
 
 from carom import loop
 from carom.compiled import remembered
+from carom.evidence import warn_of_created_energy
 from carom.loop import Problem, Start, advance, begin, blank_carry, first_carry
 from carom.methods.base import AbstractMethod
 from carom.progress import Progress, progress_bar
@@ -201,6 +202,7 @@ def finish(run: Run, callback: Any, progress: Any, save_at: Numbers | None) -> S
     if run.failed:
         raise_failure(run, solution)
     ask(solution.method, "review", solution)
+    warn_of_created_energy(solution)
     return solution if save_at is None else solution.interpolated(save_at)
 
 
@@ -208,8 +210,8 @@ def raise_failure(run: Run, solution: Solution) -> NoReturn:
     """Turn a bad status into an exception that names time, step, cause and remedy."""
     status, carry = solution.status, solution.carry
     where = f"in the step from t = {float(carry.state.t):.9g} (step {int(carry.k) + 1})"
-    named = "" if status in _KNOWN else not_finite_ahead(solution.system, carry.state, reach(solution), run.problem.stop)
-    if named:
+    ahead = (solution.system, carry.state, reach(solution), run.problem.stop)
+    if status not in _KNOWN and (named := not_finite_ahead(*ahead)):
         msg = f"{named}: the run ends {where} with {type(run.problem.method).__name__}"
         raise SimulationError(msg, solution, Status.NOT_FINITE)
     cause, remedy = status.message

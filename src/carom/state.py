@@ -45,7 +45,10 @@ _MESSAGES = {
     Status.NEWTON_DIVERGED: ("Newton's method did not converge", "Reduce h, or use a method with a smoother equation"),
     Status.NOT_FINITE: ("the state became NaN or infinite", "Reduce h, or check the system with carom.check"),
     Status.CONTACT_NOT_SOLVED: ("the contact solver did not converge", "Reduce h or raise the solver's max_iter"),
-    Status.STEP_TOO_SMALL: ("the step size fell under its minimum", "Loosen the tolerance, or declare instants at which forces jump with System(jumps=...)"),
+    Status.STEP_TOO_SMALL: (
+        "the step size fell under its minimum",
+        "Loosen the tolerance, or declare the instants at which forces jump with System(jumps=...)",
+    ),
     Status.CONSTRAINTS_LOST_RANK: ("the constraint matrix lost rank", "Remove redundant constraints"),
     Status.NO_POST_IMPACT_STATE: ("no post-impact state exists", "Check restitution and friction"),
     Status.EVENT_NOT_LOCATED: ("an event could not be located", "Reduce h"),

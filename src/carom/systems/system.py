@@ -250,7 +250,7 @@ class System(eqx.Module):
     def total_energy(self, t: Array, q: Array, v: Array) -> Array:
         """Kinetic and potential energy together, or H."""
         if self.hamiltonian is not None:
-            return seen(self.hamiltonian(self.params, t=t, q=q, v=v), q, v)
+            return seen(self.hamiltonian(self.params, t=t, q=q, v=v), q)
         return self.kinetic_energy(t, q, v) + self.potential_energy(t, q)
 
     def part_force(self, name: str, t: Array, q: Array) -> Array:
@@ -357,10 +357,10 @@ class System(eqx.Module):
         return jnp.atleast_1d(self.constraints(self.params, t=t, q=q))
 
 
-def seen(energy: Any, *places: Array) -> Array:
+def seen(energy: Any, q: Array) -> Array:
     """An energy whose gradient is NaN where the energy is: `jnp.where` hides the NaN of its branches from gradients."""
     value = jnp.asarray(energy, float).reshape(())
-    return value + 0.0 * jax.lax.stop_gradient(value) * sum(jnp.sum(x) for x in places)
+    return value + 0.0 * jax.lax.stop_gradient(value) * q[0]
 
 
 def role_of(kind: str, name: str) -> str:
