@@ -26,6 +26,7 @@ from carom.systems.system import System
 _BUFFER_BYTES = 32e6
 _BISECTIONS = 60
 _LOOKS = 4  # parts of a step at whose ends, and between them, the stop condition is looked at
+_RECENT = 8  # steps, more than a stepping goes back
 _NARROW = 1000  # numbers in a row; writing fewer costs less than deciding not to
 traces = 0
 
@@ -76,11 +77,22 @@ def pack(row: Row) -> Array:
 def attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
     """One attempt of the stepping, the stop condition, and the decision what to keep."""
     new, row = problem.stepping.attempt(problem.system, problem.method, carry)
+    if carry.work is not None:
+        new = eqx.tree_at(lambda c: c.work, new, worked(carry.work, row), is_leaf=lambda x: x is None)
     if problem.stop is not None:
         new, row = end_where_negative(problem, carry, new, row)
     event = jnp.any(row.info.event != 0) if row.info.event is not None else False
     due = (jax.lax.rem(row.k, problem.save_every) == 0) | event | new.done
     return new, eqx.tree_at(lambda r: r.keep, row, row.keep & due)
+
+
+def worked(totals: Array, row: Row) -> Array:
+    """The work of all laws after the latest steps, with that of a row that is kept."""
+    if row.info.work is None:
+        return totals
+    place = jnp.arange(totals.size)
+    before = jnp.sum(jnp.where(place == (row.k - 1) % totals.size, totals, 0.0))
+    return jnp.where(row.keep & (place == row.k % totals.size), before + jnp.sum(row.info.work), totals)
 
 
 def end_where_negative(problem: Problem, old: Carry, new: Carry, row: Row) -> tuple[Carry, Row]:
@@ -252,5 +264,6 @@ def _begin(problem: Problem, state: State, ends: Array) -> Carry:
     memory = problem.method.init(system, state)
     stepping = problem.stepping.init(system, problem.method, state, ends)
     zero = jnp.zeros((), jnp.int64)
-    carry = Carry(state, memory, stepping, ends, zero, jnp.int32(Status.OK), ends[-1] <= ends[0], Counts.zero())
+    work = jnp.zeros(_RECENT) if {"contacts", "friction"} & system.features else None
+    carry = Carry(state, memory, stepping, ends, zero, jnp.int32(Status.OK), ends[-1] <= ends[0], Counts.zero(), work)
     return jax.tree.map(jnp.asarray, carry)

@@ -151,12 +151,14 @@ class Account:
 
     `extra` holds, where they apply, per saved row: "contact work" (done by the contact laws in the step, negative where
     they dissipate), "penetration" (negative gaps), "drift" (residual of the constraints), and what the method adds.
+    `totals` holds what is summed over all steps, saved or not.
     """
 
     kinetic: np.ndarray
     potential: np.ndarray
     residual: np.ndarray
     extra: dict[str, np.ndarray] = field(default_factory=dict)
+    totals: dict[str, float] = field(default_factory=dict)
 
     @property
     def energy(self) -> np.ndarray:
@@ -168,8 +170,8 @@ class Account:
         """Each piece of evidence as one number.
 
         "residual": largest residual of the equations of a step. "energy rise" and "energy loss": how far the energy
-        went above and below its start, never negative. "contact work": total over the saved rows, with its sign. All
-        others: largest size over rows and entries.
+        went above and below its start, never negative. "contact work": total over all steps, with its sign. All others:
+        largest size over rows and entries.
         """
         change = self.energy - self.energy[0]
         worst = {
@@ -177,9 +179,8 @@ class Account:
             "energy rise": float(np.max(change)),
             "energy loss": float(-np.min(change) + 0.0),
         }
-        for name, values in self.extra.items():
-            worst[name] = float(np.sum(values) if name == "contact work" else np.max(np.abs(values), initial=0.0))
-        return worst
+        sizes = {name: float(np.max(np.abs(values), initial=0.0)) for name, values in self.extra.items()}
+        return worst | sizes | self.totals
 
 
 class Solution:
@@ -271,13 +272,22 @@ class Solution:
             name.removeprefix("extra."): values for name, values in self.columns.items() if name.startswith("extra.")
         }
         residual = self.columns.get("residual", np.zeros(len(self)))
+        totals = {}
         if "work" in self.columns:
             extra["contact work"] = self.work
+            totals["contact work"] = self.contact_work
         if self.system.contacts is not None:
             extra["penetration"] = np.maximum(-np.asarray(_gaps(self.system, t, q))[:n], 0.0)
         if self.system.constraints is not None:
             extra["drift"] = np.asarray(_drift(self.system, t, q))[:n]
-        return Account(kinetic, potential, residual, extra | self.method.evidence(self, kinetic + potential))
+        extra |= self.method.evidence(self, kinetic + potential)
+        return Account(kinetic, potential, residual, extra, totals)
+
+    @property
+    def contact_work(self) -> float:
+        """Work of contacts and friction over all steps, saved or not; negative where they dissipate."""
+        totals = np.asarray(self.carry.work)
+        return float(totals[int(self.carry.k) % totals.size])
 
     def at(self, times: Any) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates and velocities at any times inside the run, by Hermite interpolation between saved rows.

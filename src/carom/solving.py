@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
@@ -134,7 +135,10 @@ def joined(parts: list[Solution], choice: Choice, *, skip: int) -> Solution:
     }
     columns["k"] = np.arange(len(columns["t"]))
     timing = {name: value + second.timing[name] for name, value in first.timing.items()}
-    return Solution(second.system, second.method, second.stepping, columns, second.carry, timing, choice)
+    carry = second.carry
+    if "work" in columns:
+        carry = eqx.tree_at(lambda c: c.work, carry, carry.work + first.contact_work)
+    return Solution(second.system, second.method, second.stepping, columns, carry, timing, choice)
 
 
 def evidence(solution: Solution, rtol: float) -> dict[str, float]:

@@ -147,7 +147,11 @@ class Counts(eqx.Module):
 
 
 class Carry(eqx.Module):
-    """Everything a run needs to go on: the whole of it is stored for `carom.resume`."""
+    """Everything a run needs to go on: the whole of it is stored for `carom.resume`.
+
+    `work` is the work of all laws since the start, after step k in its entry k modulo its length, so that a stepping
+    that goes back takes its work back; the loop keeps it.
+    """
 
     state: State
     memory: PyTree
@@ -157,6 +161,7 @@ class Carry(eqx.Module):
     status: Int[Array, ""]
     done: Array
     counts: Counts
+    work: Float[Array, " recent"] | None = None
 
 
 class Row(eqx.Module):
