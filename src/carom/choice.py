@@ -16,7 +16,7 @@ from carom.compiled import compiled
 from carom.methods import IRK, EventCapturing, ExplicitRK, Extrapolated, MoreauMidpoint, Spark
 from carom.methods.base import AbstractMethod
 from carom.methods.families import DEFAULTS
-from carom.run import refuse_features, segment_ends
+from carom.run import refuse_features, refuse_kinds, refuse_traced, segment_ends
 from carom.state import State
 from carom.stepping import Adaptive, Switching
 from carom.stepping.base import AbstractStepping
@@ -29,6 +29,7 @@ _LONGEST = 0.01  # of the run: a motion without force allows steps of any length
 _SECOND_LONGEST = 1 / 173  # of the run, for a second opinion: its stages lie elsewhere
 _SMALL = 50  # coordinates up to which an implicit second opinion is cheap
 _POWER_ITERATIONS = 30
+_ANY = IRK(gauss(1))  # takes the place of a method where only system and state are looked at
 _BEST_TIME_STEPPING = 1e-9  # relative accuracy that is asked of time-stepping as a second opinion
 _SMALLEST_PART = 1e-2  # of rtol times the run: the step with which Switching passes an event
 _LONGEST_PART = 0.02  # of the run: the longest step of Switching
@@ -75,11 +76,8 @@ class Plan:
 
 def planned(system: System, state: State, t1: float, rtol: Any, atol: Any) -> Plan:
     """The first of carom's usual methods that takes the system."""
-    control = Adaptive(rtol, atol)
-    for value, kind in ((system, System), (state, State)):
-        if not isinstance(value, kind):
-            msg = f"carom.solve needs a carom {kind.__name__}, got {type(value).__name__}"
-            raise TypeError(msg)
+    refuse_traced(system, state, t1, rtol)
+    refuse_kinds(system, state, _ANY, Adaptive(rtol, atol))
     ends = segment_ends(system, state, t1)
     span = float(ends[-1] - ends[0])
     control, words = _control(rtol, atol, _LONGEST * span)

@@ -60,7 +60,7 @@ class RowStore:
     def thin_to(self, times: np.ndarray, t0: float, t1: float) -> None:
         """Keep only rows that bracket one of these times (and the newest few, which may be taken back)."""
         times = np.atleast_1d(times)
-        if times.ndim != 1 or not np.all((times >= t0) & (times <= t1)):
+        if times.ndim != 1 or not times.size or not np.all((times >= t0) & (times <= t1)):
             msg = f"save_at must be times between {t0:g} and {t1:g}, got {times}"
             raise ValueError(msg)
         self.wanted = np.sort(times)

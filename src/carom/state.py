@@ -76,13 +76,19 @@ class State(eqx.Module):
     v: Float[Array, " nv"]
 
     def __init__(self, q: Numbers, v: Numbers, t: ArrayLike = 0.0):
-        self.t = jnp.asarray(t, float)
-        self.q = jnp.atleast_1d(jnp.asarray(q, float))
-        self.v = jnp.atleast_1d(jnp.asarray(v, float))
+        self.t = jnp.asarray(reals(t, "State: t", "a number"))
+        self.q = jnp.atleast_1d(jnp.asarray(reals(q, "State: q", "a list of numbers")))
+        self.v = jnp.atleast_1d(jnp.asarray(reals(v, "State: v", "a list of numbers")))
 
     def __check_init__(self):
         if self.q.ndim != 1 or self.v.ndim != 1:
             msg = f"State: q and v must be vectors, got shapes {self.q.shape} and {self.v.shape}"
+            raise ValueError(msg)
+        if self.q.size == 0 or self.v.size == 0:
+            msg = f"State: q and v need at least one entry, got {self.q.size} and {self.v.size}"
+            raise ValueError(msg)
+        if self.t.ndim:
+            msg = f"State: t must be one number, got shape {self.t.shape}"
             raise ValueError(msg)
 
     def __repr__(self) -> str:
@@ -191,6 +197,29 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, message: str, solution: Solution):
         super().__init__(message)
         self.solution = solution
+
+
+def reals(value: Any, name: str, wanted: str) -> Any:
+    """`value` as an array of floats; texts, truth values and complex numbers are refused by name."""
+    if isinstance(value, jax.Array) and value.dtype.kind in "fiu":
+        return jnp.asarray(value, float)
+    try:
+        array = np.asarray(value)
+    except jax.errors.TracerArrayConversionError:
+        return jnp.asarray(value, float)
+    except ValueError:
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiu":
+        msg = f"{name} must be {wanted}, got {shortened(value)}"
+        raise TypeError(msg)
+    return array.astype(float)
+
+
+def shortened(value: Any) -> str:
+    """A value in a message: a small one as it is, of others their kind."""
+    plain = value is None or isinstance(value, (bool, int, float, complex, str, list, tuple))
+    small = plain and len(repr(value)) < 60
+    return repr(value) if small else f"a {type(value).__name__}"
 
 
 def lift(tree: PyTree) -> PyTree:

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.state import Numbers, strong
+from carom.state import Numbers, reals, shortened, strong
 from carom.systems.arguments import UserFunction, names_of, user_function
 from carom.systems.constrained import accelerations
 from carom.systems.contact import Contacts, FrictionElements
@@ -122,7 +122,7 @@ class System(eqx.Module):
         self.friction = _one_record(friction, FrictionElements, "friction", "a coefficient belongs to carom.Contacts")
         self.hamiltonian = hamiltonian and user_function(hamiltonian, "hamiltonian", ("q", "v"), ("t", "q", "v"))
         self.params = None if params is None else _numeric(params)
-        instants = np.unique(np.asarray(jumps, float))
+        instants = np.unique(np.asarray(reals(jumps, "jumps", "a list of times")))
         if not np.isfinite(instants).all():
             msg = f"jumps must be finite times, got {jumps}"
             raise ValueError(msg)
@@ -134,8 +134,8 @@ class System(eqx.Module):
         if isinstance(labels, str):
             msg = f"labels must be a list of names, one per coordinate, got the text '{labels}'"
             raise TypeError(msg)
-        self.labels = tuple(labels)
-        self.units = (units,) if isinstance(units, str) else tuple(units)
+        self.labels = _texts(labels, "labels", "a list of names, one per coordinate")
+        self.units = _texts((units,) if isinstance(units, str) else units, "units", "a text, or a list of texts")
         self.origin = None
 
     @classmethod
@@ -391,10 +391,23 @@ def _one_record(value: Any, kind: type, name: str, hint: str) -> Any:
     return value
 
 
+def _texts(values: Any, name: str, wanted: str) -> tuple[str, ...]:
+    """A tuple of texts that a file can hold."""
+    texts = tuple(values) if isinstance(values, (Sequence, np.ndarray)) else (None,)
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            msg = f"{name} must be {wanted}, got {shortened(values)}"
+            raise TypeError(msg)
+        if "\0" in text or not text.isprintable():
+            msg = f"{name}[{i}] must be printable text, got {text!r}"
+            raise ValueError(msg)
+    return texts
+
+
 def _numeric(params: Any) -> Any:
     for path, leaf in jax.tree_util.tree_leaves_with_path(params):
-        if not eqx.is_array_like(leaf):
-            msg = f"params{jax.tree_util.keystr(path)} must be a number or an array, got {leaf!r}"
+        if not eqx.is_array_like(leaf) or jnp.iscomplexobj(leaf):
+            msg = f"params{jax.tree_util.keystr(path)} must be a real number or an array of them, got {leaf!r}"
             raise TypeError(msg)
     return strong(params)
 
@@ -402,7 +415,10 @@ def _numeric(params: Any) -> Any:
 def _mass(value: Any) -> Any:
     if hasattr(value, "solve"):
         return _symmetric_band(value)
-    mass = np.asarray(value, float)
+    if isinstance(value, jax.core.Tracer):
+        msg = "mass is traced by jax.jit, grad or vmap: build the system outside, with params= for what changes"
+        raise TypeError(msg)
+    mass = np.asarray(reals(value, "mass", "a number, one per coordinate, or a square matrix"))
     if mass.ndim > 2 or (mass.ndim == 2 and mass.shape[0] != mass.shape[1]):
         msg = f"mass must be a number, one per coordinate, or a square matrix, got shape {mass.shape}"
         raise ValueError(msg)
