@@ -126,7 +126,7 @@ def test_tolerances_that_cannot_be_kept_are_refused(rtol, said):
 
 
 def test_arguments_of_another_kind_are_refused():
-    with pytest.raises(TypeError, match="carom State"):
+    with pytest.raises(TypeError, match="carom.State"):
         carom.solve(BALL[0], jnp.zeros(1), 1.0)  # pyright: ignore
 
 
