@@ -14,7 +14,7 @@ from carom.systems.arguments import users_frame
 from carom.systems.system import System
 
 CREATED = 0.1  # part of the energy of a run that may come from nowhere
-_GROWTH = 3.0  # velocities that grow less from the first half of a run to the second are not looked at any closer
+_GROWTH = 3.0  # velocities that grow less from each third of a run to the next are not looked at any closer
 
 
 def created_energy(solution: Solution) -> float:
@@ -48,10 +48,10 @@ def moves(system: System) -> bool:
 
 
 def warn_of_created_energy(solution: Solution) -> None:
-    """Warn if velocities grew in the course of a run and no force explains it; looking at velocities costs little."""
-    v = np.abs(solution.columns["v"])
-    half = len(v) // 2
-    if half and np.max(v[half:]) > _GROWTH * np.max(v[:half]) and created_energy(solution) > CREATED:
+    """Warn if velocities grow on and on and no force explains it; to look at them costs little."""
+    speeds = np.max(np.abs(solution.columns["v"]), axis=1)
+    first, second, third = (np.max(part, initial=0.0) for part in np.array_split(speeds, 3))
+    if third > _GROWTH * second > _GROWTH**2 * first and created_energy(solution) > CREATED:
         energy = solution.account.energy
         change = f"from {energy[0]:.4g} to {energy.max():.4g}"
         msg = f"do not trust this run: the energy rose {change}, which no force explains; take smaller steps"

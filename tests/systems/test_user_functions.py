@@ -74,7 +74,10 @@ CONSTRUCTIONS = {
     "order": (lambda: carom.Contacts(lambda q, v: q[:1]), r"gap must be a function of \(q\) or \(t, q\).*got \(q, v\)"),
     "order of a force": (lambda: carom.System(1.0, forces={"f": lambda q, v, t: -v}), r"got \(q, v, t\)"),
     "params": (lambda: carom.System(1.0, lambda q, params: q[0]), "name the argument p, not params"),
-    "text": (lambda: carom.System(1.0, bowl, params={"k": "stiff"}), r"params\['k'\] must be a real number or an array"),
+    "text": (
+        lambda: carom.System(1.0, bowl, params={"k": "stiff"}),
+        r"params\['k'\] must be a real number",
+    ),
     "labels": (lambda: carom.System(1.0, bowl, labels="xy"), "labels must be a list of names"),
     "list of contacts": (
         lambda: carom.System(1.0, contacts=[carom.Contacts(bowl)]),
