@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from carom import loop
 from carom.compiled import remembered
@@ -170,7 +171,7 @@ def simulate(
         >>> chain, state = carom.models.dimer_chain(25, mass_ratio=0.59, damping=0.06)
         >>> sol = carom.simulate(chain, state, carom.TailoredIRK(), t1=30.0, h=0.1)
     """
-    if isinstance(h, jax.core.Tracer):
+    if isinstance(h, Tracer):
         refuse_traced(None, None, h)
     run = prepare(system, state, method, t1, chosen_stepping(h, stepping), save_every, stop)
     return finish(run, callback, progress, save_at)
@@ -257,7 +258,7 @@ def end_time(t1: Any) -> float:
 
 def refuse_traced(system: Any, state: Any, *numbers: Any) -> None:
     """Raise where a run is asked for inside a transformation of JAX."""
-    if _traced(system) or _traced(state) or any(isinstance(x, jax.core.Tracer) for x in numbers):
+    if _traced(system) or _traced(state) or any(isinstance(x, Tracer) for x in numbers):
         msg = (
             "carom runs a compiled loop of its own, which cannot be called inside jax.jit, jax.grad or jax.vmap: "
             "call it from plain Python; for many runs at once use carom.simulate_batch"
@@ -271,7 +272,7 @@ def _traced(record: Any) -> bool:
 
 @remembered
 def _holds_tracers(record: Any) -> bool:
-    return any(isinstance(x, jax.core.Tracer) for x in jax.tree.leaves(record))
+    return any(isinstance(x, Tracer) for x in jax.tree.leaves(record))
 
 
 @remembered

@@ -136,7 +136,7 @@ def joined(parts: list[Solution], choice: Choice, *, skip: int) -> Solution:
     columns["k"] = np.arange(len(columns["t"]))
     timing = {name: value + second.timing[name] for name, value in first.timing.items()}
     carry = second.carry
-    if "work" in columns:
+    if carry.work is not None:
         carry = eqx.tree_at(lambda c: c.work, carry, carry.work + first.contact_work)
     return Solution(second.system, second.method, second.stepping, columns, carry, timing, choice)
 

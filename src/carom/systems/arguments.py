@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array
 
 from carom.state import reals
@@ -76,7 +76,7 @@ def numbers(
 ) -> Array:
     """A scalar or a vector of `size` finite numbers; errors name the argument and the index."""
     several = "" if size == 1 or of == "entry" else f" or one number per {of}"
-    if isinstance(value, jax.core.Tracer):
+    if isinstance(value, Tracer):
         msg = f"{name} is traced by jax.jit, jax.grad or jax.vmap: build records outside, from plain numbers"
         raise TypeError(msg)
     array = np.asarray(reals(value, name, f"a number{several}"))

@@ -14,6 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array
 
 from carom.state import Numbers, reals, shortened, strong
@@ -393,7 +394,7 @@ def _one_record(value: Any, kind: type, name: str, hint: str) -> Any:
 
 def _texts(values: Any, name: str, wanted: str) -> tuple[str, ...]:
     """A tuple of texts that a file can hold."""
-    texts = tuple(values) if isinstance(values, (Sequence, np.ndarray)) else (None,)
+    texts: tuple[Any, ...] = tuple(values) if isinstance(values, (Sequence, np.ndarray)) else (None,)
     for i, text in enumerate(texts):
         if not isinstance(text, str):
             msg = f"{name} must be {wanted}, got {shortened(values)}"
@@ -415,7 +416,7 @@ def _numeric(params: Any) -> Any:
 def _mass(value: Any) -> Any:
     if hasattr(value, "solve"):
         return _symmetric_band(value)
-    if isinstance(value, jax.core.Tracer):
+    if isinstance(value, Tracer):
         msg = "mass is traced by jax.jit, grad or vmap: build the system outside, with params= for what changes"
         raise TypeError(msg)
     mass = np.asarray(reals(value, "mass", "a number, one per coordinate, or a square matrix"))

@@ -40,8 +40,8 @@ def embedded(tableau: Tableau) -> Embedded | None:
         lower = np.append(tableau.b_hat, np.zeros(tableau.stages + 1 - len(tableau.b_hat)))
         weights = np.concatenate([[0.0], np.append(tableau.b, 0.0) - lower])
         nodes = np.append(tableau.c, 1.0)
-        met = [abs(lower @ nodes ** (j - 1) - 1 / j) <= SAME for j in range(1, tableau.order)]
-        return Embedded(weights, max(2, 1 + met.index(False) if False in met else tableau.order))
+        missed = (j for j in range(1, tableau.order) if abs(lower @ nodes ** (j - 1) - 1 / j) > SAME)
+        return Embedded(weights, max(2, next(missed, tableau.order)))
     first = int(np.abs(tableau.c).min() <= SAME)  # the start is a stage
     x = np.concatenate([[0.0], tableau.c])[first:]
     gaps = x[:, None] - x + np.eye(len(x))
