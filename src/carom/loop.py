@@ -90,9 +90,9 @@ def worked(totals: Array, row: Row) -> Array:
     """The work of all laws after the latest steps, with that of a row that is kept."""
     if row.info.work is None:
         return totals
-    place = jnp.arange(totals.size)
-    before = jnp.sum(jnp.where(place == (row.k - 1) % totals.size, totals, 0.0))
-    return jnp.where(row.keep & (place == row.k % totals.size), before + jnp.sum(row.info.work), totals)
+    n = totals.size
+    total = totals[jax.lax.rem(row.k + n - 1, n)] + jnp.sum(row.info.work)
+    return jnp.where(row.keep & (np.arange(n) == jax.lax.rem(row.k, n)), total, totals)
 
 
 def end_where_negative(problem: Problem, old: Carry, new: Carry, row: Row) -> tuple[Carry, Row]:

@@ -284,11 +284,11 @@ def refuse(system: System, state: State, method: AbstractMethod, stepping: Abstr
     """Raise, by name, for anything the method or the stepping does not take into account."""
     refuse_features(system, state, method, stepping, ends)
     check_once(system, state)
-    span = float(ends[-1] - ends[0])
-    if isinstance(stepping, Constant) and stepping.longest > _ONE_STEP * span > 0:
-        msg = f"h = {stepping.longest:g} is longer than the run: one step of {span:g} is taken"
+    span, longest = float(ends[-1] - ends[0]), stepping.longest
+    if type(stepping) is Constant and float(longest) > _ONE_STEP * span > 0:  # pyright: ignore
+        msg = f"h = {longest:g} is longer than the run: one step of {span:g} is taken"
         warnings.warn(msg, stacklevel=users_frame())
-    ask(method, "caution", system, state, stepping.longest, span)
+    ask(method, "caution", system, state, longest, span)
 
 
 def refuse_kinds(system: Any, state: Any, method: Any, stepping: Any) -> None:
