@@ -111,7 +111,7 @@ class MoreauTheta(AbstractMethod):
             active = ahead <= 0
             state = state.moved(t, q, v + 0.0 * jnp.sum(ahead))  # NaN is no open contact
         impact = theta_step(system, state, h, self.theta, active, memory.P, self.solver)
-        q1, v1, W, bilateral = impact.q, impact.v, impact.rows.W, impact.rows.laws.bilateral
+        q1, v1, W, bilateral = impact.q, impact.v + impact.rows.blank, impact.rows.W, impact.rows.laws.bilateral
         if bilateral:
             q1, v1 = onto_constraints(system, t + h, q1, v1, W[-bilateral:], impact.M_inv_W[:, -bilateral:])
         if self.projection and impact.rows.laws.contacts:
@@ -140,7 +140,7 @@ def theta_step(
         rows = contact_rows(system, t_theta, middle(v1)[0], v1)
         gamma_k = rows.gamma + rows.W @ (v - v1)  # relative velocities are affine in v
         columns = solve_small(jax.jacfwd(defect)(v1), jnp.vstack([defect(v1), rows.W]).T)
-        free, M_inv_W = v1 - columns[:, 0] + rows.blank, columns[:, 1:]
+        free, M_inv_W = v1 - columns[:, 0], columns[:, 1:]
         problem = contact_problem(
             rows.W,
             M_inv_W,
