@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +20,7 @@ from carom.methods.base import AbstractMethod, hermite, jet, quintic
 from carom.methods.contact_rows import event_table
 from carom.state import Carry, State, Status
 from carom.stepping.base import AbstractStepping
+from carom.systems.arguments import users_frame
 from carom.systems.system import System
 
 if TYPE_CHECKING:
@@ -280,6 +282,9 @@ class Solution:
             extra["penetration"] = np.maximum(-np.asarray(_gaps(self.system, t, q))[:n], 0.0)
         if self.system.constraints is not None:
             extra["drift"] = np.asarray(_drift(self.system, t, q))[:n]
+        if not np.isfinite(potential).all():
+            when = self.t[np.argmax(~np.isfinite(potential))]
+            warnings.warn(f"the potential is not finite at t = {when:.9g}", stacklevel=users_frame())
         extra |= self.method.evidence(self, kinetic + potential)
         return Account(kinetic, potential, residual, extra, totals)
 

@@ -234,7 +234,9 @@ class System(eqx.Module):
 
     def part_energy(self, name: str, t: Array, q: Array) -> Array:
         """Energy of one part of the potential."""
-        return _evaluate(self.potential[name], self.params, t, q)
+        value = _evaluate(self.potential[name], self.params, t, q)
+        smooth = self.contacts is None and self.friction is None  # weights with contacts: constant forces stay constant
+        return seen(value, q) if smooth and isinstance(self.potential[name], UserFunction) else value
 
     def potential_energy(self, t: Array, q: Array) -> Array:
         """V(t, q), all parts; H(t, q, 0) of a Hamiltonian system."""
@@ -471,7 +473,7 @@ def _rate(value: Any, name: str, potential: Mapping[str, Part]) -> Array | Part:
 
 
 def _evaluate(part: Any, params: Any, t: Array, q: Array) -> Array:
-    return part(q) if isinstance(part, Interactions) else seen(part(params, t=t, q=q), q)
+    return part(q) if isinstance(part, Interactions) else jnp.asarray(part(params, t=t, q=q), float).reshape(())
 
 
 def _scaled(part: Part, gamma: Array) -> Any:
