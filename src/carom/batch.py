@@ -25,6 +25,7 @@ from carom.run import (
     raise_failure,
     refuse_features,
     refuse_kinds,
+    refuse_traced,
     segment_ends,
     stop_function,
     stride,
@@ -67,6 +68,7 @@ def simulate_batch(
     lanes, batched = spread(system=system, state=state, method=method, stepping=steppings, t1=t1)
     for lane in lanes:
         refuse_kinds(lane["system"], lane["state"], lane["method"], lane["stepping"])
+        refuse_traced(lane["system"], lane["state"], lane["t1"])
     ends = [segment_ends(lane["system"], lane["state"], lane["t1"]) for lane in lanes]
     for lane, times in zip(lanes, ends):
         refuse_features(lane["system"], lane["state"], lane["method"], lane["stepping"], times)

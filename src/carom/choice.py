@@ -16,16 +16,20 @@ from carom.compiled import compiled
 from carom.methods import IRK, EventCapturing, ExplicitRK, Extrapolated, MoreauMidpoint, Spark
 from carom.methods.base import AbstractMethod
 from carom.methods.families import DEFAULTS
-from carom.run import refuse_features, segment_ends
+from carom.run import refuse_features, refuse_kinds, refuse_traced, segment_ends
 from carom.state import State
 from carom.stepping import Adaptive, Switching
 from carom.stepping.base import AbstractStepping
+from carom.systems.check import check_once
 from carom.systems.system import System
 from carom.tableaux import Tableau, explicit, gauss, radau_iia
 
 _STIFF = 3e5  # fastest rate times the length of the run, from which stability would cost an explicit method too much
-_LONGEST_FLIGHT = 0.01  # of the run: free flight allows steps of any length, which may jump over two contacts at once
+_LONGEST = 0.01  # of the run: a motion without force allows steps of any length, over forces and contacts to come
+_SECOND_LONGEST = 1 / 173  # of the run, for a second opinion: its stages lie elsewhere
+_SMALL = 50  # coordinates up to which an implicit second opinion is cheap
 _POWER_ITERATIONS = 30
+_ANY = IRK(gauss(1))  # takes the place of a method where only system and state are looked at
 _BEST_TIME_STEPPING = 1e-9  # relative accuracy that is asked of time-stepping as a second opinion
 _SMALLEST_PART = 1e-2  # of rtol times the run: the step with which Switching passes an event
 _LONGEST_PART = 0.02  # of the run: the longest step of Switching
@@ -72,35 +76,39 @@ class Plan:
 
 def planned(system: System, state: State, t1: float, rtol: Any, atol: Any) -> Plan:
     """The first of carom's usual methods that takes the system."""
-    control = Adaptive(rtol, atol)
-    for value, kind in ((system, System), (state, State)):
-        if not isinstance(value, kind):
-            msg = f"carom.solve needs a carom {kind.__name__}, got {type(value).__name__}"
-            raise TypeError(msg)
+    refuse_traced(system, state, t1, rtol)
+    refuse_kinds(system, state, _ANY, Adaptive(rtol, atol))
     ends = segment_ends(system, state, t1)
     span = float(ends[-1] - ends[0])
-    words = f"Adaptive(rtol={rtol:g}, atol={np.asarray(atol).tolist()})"
-    if {"contacts", "friction"} & system.features and span > 0:
-        control = Adaptive(rtol, atol, h_max=_LONGEST_FLIGHT * span)
-        words = f"{words[:-1]}, h_max={_LONGEST_FLIGHT * span:g})"
+    control, words = _control(rtol, atol, _LONGEST * span)
     if objection := control.objection(system, state, ends):
         raise ValueError(objection)
+    check_once(system, state)
     rate = float(fastest_rate(system, state))
     stiff = rate * span > _STIFF
     pace = f"fastest rate at the start {rate:.2g}, times the length of the run {rate * span:.2g}"
     refusals = []
-    for one in candidates(stiff):
+    for one in candidates(stiff, state.q.size <= _SMALL):
         refusal = refused(system, state, one.method, control, ends)
         if refusal is None:
             reasons = (f"{one.why}: {features_of(system)}", f"{'stiff' if stiff else 'not stiff'}: {pace}")
             second = time_stepping(max(float(rtol), _BEST_TIME_STEPPING), atol, span) if span > 0 else None
             if one.second is not None:
                 method, name = one.second
-                second = Plan(method, control, float(rtol), Choice(name, words, ()))
+                other, other_words = _control(rtol, atol, _SECOND_LONGEST * span)
+                second = Plan(method, other, float(rtol), Choice(name, other_words, ()))
             return Plan(one.method, control, float(rtol), Choice(one.name, words, reasons), second)
         refusals.append((len(system.features - one.method.handles), refusal))
     msg = f"carom.solve: no method takes this system; the closest one says: {min(refusals)[1]}"
     raise ValueError(msg)
+
+
+def _control(rtol: Any, atol: Any, h_max: float) -> tuple[Adaptive, str]:
+    """The stepping, and the same in words."""
+    words = f"rtol={float(rtol):g}, atol={np.asarray(atol).tolist()}"
+    if not h_max > 0:
+        return Adaptive(rtol, atol), f"Adaptive({words})"
+    return Adaptive(rtol, atol, h_max), f"Adaptive({words}, h_max={h_max:.3g})"
 
 
 @dataclass(frozen=True)
@@ -114,17 +122,16 @@ class Candidate:
 
 
 @cache
-def candidates(stiff: bool) -> list[Candidate]:
+def candidates(stiff: bool, small: bool) -> list[Candidate]:
     """The best first; explicit ones only where stability costs little."""
-    implicit, cheap = (radau_iia(3), gauss(3)), (explicit(5), explicit(4))
+    implicit, cheap = radau_iia(3), explicit(5)
+    collocation = IRK(gauss(3)), "IRK(gauss(3))"
     if stiff:
-        return [_smooth(IRK, *implicit), _constrained(dict.fromkeys(DEFAULTS, "C")), _capturing(implicit[0])]
-    return [_smooth(ExplicitRK, *cheap), _constrained(None), _capturing(cheap[0]), _capturing(implicit[0])]
-
-
-def _smooth(kind: Any, tableau: Tableau, other: Tableau) -> Candidate:
-    first, second = ((kind(t), f"{kind.__name__}({t.name})") for t in (tableau, other))
-    return Candidate(*first, "smooth motion", second)
+        smooth = Candidate(IRK(implicit), "IRK(radau_iia(3))", "smooth motion", collocation)
+        return [smooth, _constrained(dict.fromkeys(DEFAULTS, "C")), _capturing(implicit)]
+    other = collocation if small else (ExplicitRK(explicit(4)), "ExplicitRK(explicit(4))")
+    smooth = Candidate(ExplicitRK(cheap), "ExplicitRK(explicit(5))", "smooth motion", other)
+    return [smooth, _constrained(None), _capturing(cheap), _capturing(implicit)]
 
 
 def _constrained(families: dict[str, str] | None) -> Candidate:

@@ -9,8 +9,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-_CREATED = 0.1  # part of the energy of a run that may come from nowhere
-
 
 def first_line(thing: Any) -> str:
     """The first line of a docstring."""
@@ -102,10 +100,9 @@ def carry_out(plan: Any, progress: bool | None, every: float) -> Path:
 def refuse_created_energy(sol: Any) -> None:
     """Fail, after everything was written, if energy came from nowhere."""
     from carom import SimulationError
-    from carom.measures import created_energy
+    from carom.evidence import CREATED, created_energy
 
-    created = created_energy(sol)
-    if created > _CREATED:
+    if created_energy(sol) > CREATED:
         energy = sol.account.energy
         change = f"from {energy[0]:.4g} to {energy.max():.4g}"
         msg = f"do not trust this run: the energy rose {change}, which no force explains; reduce --h"

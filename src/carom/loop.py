@@ -7,6 +7,7 @@ is `carom.run`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -24,6 +25,8 @@ from carom.systems.system import System
 
 _BUFFER_BYTES = 32e6
 _BISECTIONS = 60
+_LOOKS = 4  # parts of a step at whose ends, and between them, the stop condition is looked at
+_RECENT = 8  # steps, more than a stepping goes back
 _NARROW = 1000  # numbers in a row; writing fewer costs less than deciding not to
 traces = 0
 
@@ -75,6 +78,8 @@ def attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
     """One attempt of the stepping, the stop condition, and the decision what to keep."""
     system = problem.system.since(carry.epoch)
     new, row = problem.stepping.attempt(system, problem.method, carry)
+    if carry.work is not None:
+        new = eqx.tree_at(lambda c: c.work, new, worked(carry.work, row), is_leaf=lambda x: x is None)
     if problem.stop is not None:
         new, row = end_where_negative(problem, system, carry, new, row)
     event = jnp.any(row.info.event != 0) if row.info.event is not None else False
@@ -82,40 +87,80 @@ def attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
     return new, eqx.tree_at(lambda r: r.keep, row, row.keep & due)
 
 
+def worked(totals: Array, row: Row) -> Array:
+    """The work of all laws after the latest steps, with that of a row that is kept."""
+    if row.info.work is None:
+        return totals
+    n = totals.size
+    total = totals[jax.lax.rem(row.k + n - 1, n)] + jnp.sum(row.info.work)
+    return jnp.where(row.keep & (np.arange(n) == jax.lax.rem(row.k, n)), total, totals)
+
+
 def end_where_negative(problem: Problem, system: System, old: Carry, new: Carry, row: Row) -> tuple[Carry, Row]:
-    """End the run inside this step if `stop(t, q, v)` turned negative, located on the Hermite interpolant."""
+    """End the run where `stop(t, q, v)` first turns negative inside this step, on the Hermite interpolant.
+
+    Looked at are points inside the step, and between them the bottoms of the cubics through values and slopes of
+    `stop` there; a stop that becomes NaN is an error.
+    """
     a, b = old.state, new.state
     v_b = b.v if row.info.v_minus is None else row.info.v_minus
-    field = problem.method.field(system, row.info.mode)
+    between = interpolant(system, problem.method.field(system, row.info.mode), a, b, v_b)
 
-    def between(t: Array) -> State:
-        if field is None:
-            q = hermite(a.t, b.t, a.q, b.q, system.rate(a.t, a.q, a.v), system.rate(b.t, b.q, v_b), t)
-            return b.moved(t, q, a.v + (t - a.t) / (b.t - a.t) * (v_b - a.v))
-        inner = ((system.beside(a.t, 1), a.q, a.v), (system.beside(b.t, -1), b.q, v_b))  # forces may jump at ends
-        before, after = (zip((q, v), *jet(field, s, q, v)) for s, q, v in inner)
-        q, v = (quintic(a.t, b.t, start, end, t) for start, end in zip(before, after))
-        return b.moved(t, q, v)
-
-    def value(s: State) -> Array:
+    def value(t: Array) -> Array:
+        s = between(t)
         v = system.outer_velocity(s.t, s.q, s.v)
         return jnp.asarray(problem.stop(system.given, t=s.t, q=s.q, v=v), float).reshape(())
 
     def bisect(_, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bracket
         middle = 0.5 * (low + high)
-        negative = value(between(middle)) < 0
-        return jnp.where(negative, low, middle), jnp.where(negative, middle, high)
+        over = ~(value(middle) >= 0)
+        return jnp.where(over, low, middle), jnp.where(over, middle, high)
 
-    def cut(_) -> tuple[Carry, Row]:
-        t = jax.lax.fori_loop(0, _BISECTIONS, bisect, (a.t, b.t))[1]
+    def cut(first: tuple[Array, Array]) -> tuple[Carry, Row]:
+        t = jax.lax.fori_loop(0, _BISECTIONS, bisect, first)[1]
         s = between(t)
-        carry = eqx.tree_at(lambda c: (c.state, c.done), new, (s, jnp.asarray(True)))
+        status = jnp.where(jnp.isnan(value(t)), Status.NOT_FINITE, Status.OK).astype(new.status.dtype)
+        carry = eqx.tree_at(lambda c: (c.state, c.done, c.status), new, (s, jnp.asarray(True), status))
         v = system.outer_velocity(s.t, s.q, s.v)
         return carry, eqx.tree_at(lambda r: (r.t, r.h, r.q, r.v), row, (s.t, s.t - a.t, s.q, v))
 
-    crossed = row.keep & (value(b) < 0) & (new.status == Status.OK)
-    return jax.lax.cond(crossed, cut, lambda _: (new, row), None)
+    times, over = first_negative(value, a.t, b.t)
+    first = jnp.argmax(over)
+    crossed = row.keep & jnp.any(over) & (new.status == Status.OK) & (b.t > a.t)
+    bracket = (times[jnp.maximum(first - 1, 0)], times[first])
+    return jax.lax.cond(crossed, cut, lambda _: (new, row), bracket)
+
+
+def first_negative(value: Any, a: Array, b: Array) -> tuple[Array, Array]:
+    """Times in (a, b] in order, after a itself, and where a function of time is not positive or zero there."""
+    grid = a + (b - a) * jnp.linspace(0.0, 1.0, _LOOKS + 1)
+    y, slope = jax.vmap(lambda t: jax.jvp(value, (t,), (jnp.ones_like(t),)))(grid)
+    width = (b - a) / _LOOKS
+    fall, rise = width * slope[:-1], width * slope[1:]
+    cubic, square = 2 * (y[:-1] - y[1:]) + fall + rise, 3 * (y[1:] - y[:-1]) - 2 * fall - rise
+    root = square + jnp.sqrt(jnp.maximum(square**2 - 3 * cubic * fall, 0.0))
+    turns = (fall < 0) & (rise > 0) & (root > 0)
+    bottom = jnp.clip(jnp.where(turns, -fall / jnp.where(turns, root, 1.0), 0.5), 0.0, 1.0)
+    inner = grid[:-1] + width * bottom
+    times = jnp.append(grid[0], jnp.stack([inner, grid[1:]], axis=1).ravel())
+    found = jnp.stack([jax.vmap(value)(inner), y[1:]], axis=1).ravel()
+    return times, jnp.append(False, ~(found >= 0))
+
+
+def interpolant(system: System, field: Any, a: State, b: State, v_b: Array) -> Callable[[Array], State]:
+    """The state at any time of a step: of order 6 where the forces are known, else cubic in q and linear in v."""
+    if field is None:
+        slopes = system.rate(a.t, a.q, a.v), system.rate(b.t, b.q, v_b)
+
+        def between(t: Array) -> State:
+            q = hermite(a.t, b.t, a.q, b.q, *slopes, t)
+            return b.moved(t, q, a.v + (t - a.t) / (b.t - a.t) * (v_b - a.v))
+
+        return between
+    inner = ((system.beside(a.t, 1), a.q, a.v), (system.beside(b.t, -1), b.q, v_b))  # forces may jump at ends
+    before, after = (list(zip((q, v), *jet(field, s, q, v))) for s, q, v in inner)
+    return lambda t: b.moved(t, *(quintic(a.t, b.t, start, end, t) for start, end in zip(before, after)))
 
 
 @compiled
@@ -220,5 +265,7 @@ def _begin(problem: Problem, state: State, instants: Any) -> Carry:
     stepping = problem.stepping.init(system, problem.method, state, ends)
     zero = jnp.zeros((), jnp.int64)
     done = ends[-1] <= ends[0]
-    carry = Carry(state, memory, stepping, ends, instants, zero, zero, jnp.int32(Status.OK), done, Counts.zero())
+    work = jnp.zeros(_RECENT) if {"contacts", "friction"} & system.features else None
+    more = (zero, zero, jnp.int32(Status.OK), done, Counts.zero(), work)
+    carry = Carry(state, memory, stepping, ends, instants, *more)
     return jax.tree.map(jnp.asarray, carry)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import inspect
 from typing import Any
+
+from carom.systems.arguments import did_you_mean, names_of
 
 
 def public_steppings() -> dict[str, Any]:
@@ -18,12 +21,11 @@ def record(text: str) -> Any:
     """A method, stepping or tableau written as a call, such as `IRK(gauss(2))`; nothing else is evaluated."""
     import carom
     from carom.capabilities import public_methods
-    from carom.systems.arguments import did_you_mean
 
     def build(node: ast.expr) -> Any:
         if isinstance(node, ast.Constant):
             return node.value
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub) and _is_number(node.operand):
             return -node.operand.value  # pyright: ignore
         if isinstance(node, ast.List):
             return [build(item) for item in node.elts]
@@ -34,20 +36,35 @@ def record(text: str) -> Any:
         allowed |= {n: getattr(carom, n) for n in _TABLEAUX}
         if not isinstance(name, ast.Name) or name.id not in allowed:
             close = did_you_mean(name.id, allowed) if isinstance(name, ast.Name) else ""
-            msg = f"cannot read '{text}'; allowed are {', '.join(sorted(allowed))} with numbers as arguments{close}"
+            msg = f"cannot read '{short}'; allowed are {', '.join(sorted(allowed))} with numbers as arguments{close}"
             raise ValueError(msg)
         arguments = node if isinstance(node, ast.Call) else None
         positional = [build(a) for a in arguments.args] if arguments else []
-        return allowed[name.id](
-            *positional, **{str(k.arg): build(k.value) for k in (arguments.keywords if arguments else [])}
-        )
+        named = {str(k.arg): build(k.value) for k in (arguments.keywords if arguments else [])}
+        return _called(name.id, allowed[name.id], positional, named)
 
+    short = text if len(text) <= 60 else f"{text[:57]}..."
     try:
-        tree = ast.parse(text, mode="eval")
-    except SyntaxError:
-        msg = f"cannot read '{text}': write a call such as IRK(gauss(2))"
+        return build(ast.parse(text, mode="eval").body)
+    except (SyntaxError, RecursionError, MemoryError) as error:
+        deep = "" if isinstance(error, SyntaxError) else " (it is nested too deeply)"
+        msg = f"cannot read '{short}'{deep}: write a call such as IRK(gauss(2))"
         raise ValueError(msg) from None
-    return build(tree.body)
+
+
+def _is_number(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, (int, float))
+
+
+def _called(name: str, fn: Any, positional: list[Any], named: dict[str, Any]) -> Any:
+    """`fn` of these arguments; those that do not fit are told with the ones it takes."""
+    signature = inspect.signature(fn)
+    try:
+        signature.bind(*positional, **named)
+    except TypeError as error:
+        msg = f"{name}: {error}; it takes {names_of(list(signature.parameters))}"
+        raise ValueError(msg) from None
+    return fn(*positional, **named)
 
 
 _TABLEAUX = (

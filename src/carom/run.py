@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -10,18 +12,20 @@ from typing import Any, NoReturn
 
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from carom import loop
 from carom.compiled import remembered, split
+from carom.evidence import warn_of_created_energy
 from carom.loop import Problem, Start, advance, begin, blank_carry, first_carry
 from carom.methods.base import AbstractMethod
 from carom.progress import Progress, progress_bar
 from carom.signals import deferred, look
 from carom.solution import RowStore, Solution, append
-from carom.state import Carry, Interrupted, Numbers, SimulationError, State, Status
+from carom.state import Carry, Interrupted, Numbers, SimulationError, State, Status, reals, shortened
 from carom.stepping import Constant
 from carom.stepping.base import AbstractStepping
-from carom.systems.arguments import UserFunction, names_of, user_function, users_frame
+from carom.systems.arguments import UserFunction, names_of, user_function, users_frame, whole
 from carom.systems.check import check_once, not_finite_ahead
 from carom.systems.probe import probe_stop
 from carom.systems.system import System
@@ -30,6 +34,9 @@ _CHUNK_SECONDS = 0.3
 _SPIN_SECONDS = 3e-4  # in the first chunk; a short run takes no longer than the shortest sleep
 _MOST_ROWS = 2048
 _COARSE = 1e-9  # of the run: a coarser time may matter where functions depend on it
+_MOST_STEPS = 10**18
+_REJECTED = 8.0  # times the size proposed after a failure: more than the size that failed
+_KNOWN = (Status.NO_CONSISTENT_MODE, Status.SEVERAL_CONSISTENT_MODES, Status.TOO_MANY_EVENTS)  # not for want of numbers
 _FIRST_NUMBERS = 2e6  # coordinates times attempts of the first chunk; later ones are timed
 
 
@@ -178,6 +185,8 @@ def simulate(
         >>> chain, state = carom.models.dimer_chain(25, mass_ratio=0.59, damping=0.06)
         >>> sol = carom.simulate(chain, state, carom.TailoredIRK(), t1=30.0, h=0.1)
     """
+    if isinstance(h, Tracer):
+        refuse_traced(None, None, h)
     with deferred():
         run = prepare(system, state, method, t1, chosen_stepping(h, stepping), save_every, stop)
         return finish(run, callback, progress, save_at)
@@ -195,6 +204,7 @@ def prepare(
 ) -> Run:
     """Check everything and set up a run of one trajectory; `rows` bounds the rows of one chunk."""
     refuse_kinds(system, state, method, stepping)
+    refuse_traced(system, state, t1)
     ends = segment_ends(system, state, t1)
     refuse(system, state, method, stepping, ends)
     method = ask(method, "tuned", system, state, stepping.longest)
@@ -210,42 +220,78 @@ def finish(run: Run, callback: Any, progress: Any, save_at: Numbers | None) -> S
     """Run one trajectory to its end and hand out the solution, or raise with what was reached."""
     t0, *_, t1 = run.start.instants.tolist()
     if save_at is not None:
-        run.stores[0].thin_to(np.asarray(save_at, float), t0, t1)
+        run.stores[0].thin_to(np.asarray(reals(save_at, "save_at", "a list of times")), t0, t1)
     run.go(callback, progress_bar(progress, t0, t1))
     solution = run.solution()
     if run.failed:
         raise_failure(run, solution)
     with run.interruptible():
         ask(solution.method, "review", solution)
+        warn_of_created_energy(solution)
         look()
     return solution if save_at is None else solution.interpolated(save_at)
 
 
 def raise_failure(run: Run, solution: Solution) -> NoReturn:
     """Turn a bad status into an exception that names time, step, cause and remedy."""
-    status = solution.status
+    status, carry = solution.status, solution.carry
+    where = f"in the step from t = {float(solution.state.t):.9g} (step {int(carry.k) + 1})"
+    ahead = (solution.running, carry.state, reach(solution), run.problem.stop)
+    if status not in _KNOWN and (named := not_finite_ahead(*ahead)):
+        msg = f"{named}: the run ends {where} with {type(run.problem.method).__name__}"
+        raise SimulationError(msg, solution, Status.NOT_FINITE)
     cause, remedy = status.message
     if status is Status.STEP_TOO_SMALL:
         remedy = solution.stepping.remedy
-    t, k = float(solution.state.t), int(solution.carry.k)
-    msg = f"{cause} in the step from t = {t:.9g} (step {k + 1}) with {type(run.problem.method).__name__}. {remedy}."
-    system, state, memory = solution.running, solution.carry.state, solution.carry.memory
-    more = solution.method.explain(system, state, memory, status)
-    if status in (Status.NOT_FINITE, Status.NEWTON_DIVERGED):
-        more = f"{not_finite_ahead(system, state, solution.stepping.longest)} {more}"
-    raise SimulationError(f"{msg} {more}".strip(), solution, status)
+    more = solution.method.explain(solution.running, carry.state, carry.memory, status)
+    msg = f"{cause} {where} with {type(run.problem.method).__name__}. {remedy}. {more}".strip()
+    raise SimulationError(msg, solution, status)
+
+
+def reach(solution: Solution) -> float:
+    """How far ahead the step looked that failed last."""
+    h = getattr(solution.carry.stepping, "h", None)
+    return float(solution.stepping.longest or 0.0) if h is None else _REJECTED * float(h)
 
 
 def segment_ends(system: System, state: State, t1: float) -> np.ndarray:
     """Start, jumps strictly inside, end."""
     t0 = float(state.t)
-    if isinstance(t1, str):
-        msg = "t1 must be a number, got str"
-        raise TypeError(msg)
+    t1 = t1 if isinstance(t1, float) else end_time(t1)
     if not t0 <= t1 < np.inf:
         msg = f"t1 must be finite and not before the start, got t1 = {t1} with t0 = {t0:g}"
         raise ValueError(msg)
     return np.array([t0, *(t for t in _jumps(system) if t0 < t < t1), t1])
+
+
+def end_time(t1: Any) -> float:
+    """`t1` as a float; what is no number is refused by name."""
+    if isinstance(t1, int) and not isinstance(t1, bool) and abs(t1) > sys.float_info.max:
+        return math.inf if t1 > 0 else -math.inf
+    time = np.asarray(reals(t1, "t1", "a number"))
+    if time.ndim:
+        msg = f"t1 must be one number, got {shortened(t1)} of shape {time.shape}"
+        raise TypeError(msg)
+    return float(time)
+
+
+def refuse_traced(system: Any, state: Any, *numbers: Any) -> None:
+    """Raise where a run is asked for inside a transformation of JAX."""
+    if _traced(system) or _traced(state) or any(isinstance(x, Tracer) for x in numbers):
+        msg = (
+            "carom runs a compiled loop of its own, which cannot be called inside jax.jit, jax.grad or jax.vmap: "
+            "call it from plain Python; for many runs at once use carom.simulate_batch"
+        )
+        raise TypeError(msg)
+
+
+def _traced(record: Any) -> bool:
+    return isinstance(record, (System, State)) and _holds_tracers(record)
+
+
+@remembered
+def _holds_tracers(record: Any) -> bool:
+    return any(isinstance(x, Tracer) for x in jax.tree.leaves(record))
 
 
 @remembered
@@ -286,11 +332,12 @@ def refuse_kinds(system: Any, state: Any, method: Any, stepping: Any) -> None:
             word = f"a carom.{kind.__name__}" if name in ("system", "state") else f"one of carom's {name}s"
             msg = f"{name} must be {word}, got {_kind_of(value)}{hint and f'; {hint}'}"
             raise TypeError(msg)
-    solver = vars(method).get("solver")
-    if isinstance(solver, (str, type)):
-        name = solver if isinstance(solver, str) else solver.__name__
-        msg = f"{type(method).__name__}: solver must be a contact solver such as carom.PSOR(), got '{name}'"
-        raise TypeError(msg)
+    for part in [p for p in (method, vars(method).get("base")) if p is not None]:
+        solver = vars(part).get("solver", callable)
+        if isinstance(solver, type) or not callable(solver):
+            name = solver.__name__ if isinstance(solver, type) else shortened(solver)
+            msg = f"{type(part).__name__}: solver must be a contact solver such as carom.PSOR(), got {name}"
+            raise TypeError(msg)
 
 
 def _kind_of(value: Any) -> str:
@@ -379,7 +426,7 @@ def _stops(state: State) -> set[Any]:
 
 def stride(save_every: int) -> np.int64:
     """`save_every` as a number that is traced."""
-    if not (isinstance(save_every, (int, np.integer)) and save_every >= 1):
-        msg = f"save_every must be a whole number of at least 1, got {save_every}"
+    if not whole(save_every, "save_every", 1) < _MOST_STEPS:
+        msg = f"save_every must be less than {_MOST_STEPS:.0e}, got {save_every:.3e}"
         raise ValueError(msg)
     return np.int64(save_every)

@@ -15,7 +15,6 @@ name = "cradle"
 
 from __future__ import annotations
 
-import math
 import re
 import tomllib
 from collections.abc import Callable
@@ -97,12 +96,25 @@ def read(path: Any, out: Any = "out") -> Plan:
         raise ScenarioError(msg) from None
     try:
         data = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        found = re.search(r"line (\d+)", str(error))
-        line = int(found[1]) if found else text.count("\n") + 1
-        msg = f"{path}:{line}: not TOML: {str(error) or 'nested too deeply'}"
+    except (ValueError, RecursionError) as error:
+        msg = f"{path}:{_line_of(error, text)}: not TOML: {_first_sentence(error)}"
         raise ScenarioError(msg) from None
     return planned(data, Path(out), Blame(str(path), text), path.stem)
+
+
+def _line_of(error: Exception, text: str) -> int:
+    """The line of a TOML error: the one it names, that of a number too long to read, or the last."""
+    found = re.search(r"line (\d+)", str(error))
+    if found:
+        return int(found[1])
+    digits = re.search(r"\d{1000}", text.replace("_", ""))
+    return text.replace("_", "")[: digits.start()].count("\n") + 1 if digits else text.count("\n") + 1
+
+
+def _first_sentence(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return str(error) if isinstance(error, tomllib.TOMLDecodeError) else "a number has too many digits"
 
 
 def from_options(model: str, given: dict[str, Any], parameters: dict[str, Any], out: Any) -> Plan:
@@ -230,7 +242,7 @@ def _check_finite(value: Any, key: str, blame: Blame) -> None:
     elif isinstance(value, list):
         for inner in value:
             _check_finite(inner, key, blame)
-    elif isinstance(value, (int, float)) and not (math.isfinite(value) and abs(value) < 1e300):
+    elif isinstance(value, (int, float)) and not abs(value) < 1e300:
         blame.on(key, f"'{key}' must be finite, got {_short(value)}")
     elif not isinstance(value, (str, int, float, bool)) and value is not None:
         blame.on(key, f"'{key}' must be a number, a text or a list of them, got {_short(value)}")

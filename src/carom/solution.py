@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +20,7 @@ from carom.methods.base import AbstractMethod, hermite, jet, quintic
 from carom.methods.contact_rows import event_table
 from carom.state import Carry, Clock, State, Status
 from carom.stepping.base import AbstractStepping
+from carom.systems.arguments import users_frame
 from carom.systems.system import System
 
 if TYPE_CHECKING:
@@ -60,7 +62,7 @@ class RowStore:
     def thin_to(self, times: np.ndarray, t0: float, t1: float) -> None:
         """Keep only rows that bracket one of these times (and the newest few, which may be taken back)."""
         times = np.atleast_1d(times)
-        if times.ndim != 1 or not np.all((times >= t0) & (times <= t1)):
+        if times.ndim != 1 or not times.size or not np.all((times >= t0) & (times <= t1)):
             msg = f"save_at must be times between {t0:g} and {t1:g}, got {times}"
             raise ValueError(msg)
         self.wanted = np.sort(times) - t0
@@ -157,12 +159,14 @@ class Account:
 
     `extra` holds, where they apply, per saved row: "contact work" (done by the contact laws in the step, negative where
     they dissipate), "penetration" (negative gaps), "drift" (residual of the constraints), and what the method adds.
+    `totals` holds what is summed over all steps, saved or not.
     """
 
     kinetic: np.ndarray
     potential: np.ndarray
     residual: np.ndarray
     extra: dict[str, np.ndarray] = field(default_factory=dict)
+    totals: dict[str, float] = field(default_factory=dict)
 
     @property
     def energy(self) -> np.ndarray:
@@ -174,8 +178,8 @@ class Account:
         """Each piece of evidence as one number.
 
         "residual": largest residual of the equations of a step. "energy rise" and "energy loss": how far the energy
-        went above and below its start, never negative. "contact work": total over the saved rows, with its sign. All
-        others: largest size over rows and entries.
+        went above and below its start, never negative. "contact work": total over all steps, with its sign. All others:
+        largest size over rows and entries.
         """
         change = self.energy - self.energy[0]
         worst = {
@@ -183,9 +187,8 @@ class Account:
             "energy rise": float(np.max(change)),
             "energy loss": float(-np.min(change) + 0.0),
         }
-        for name, values in self.extra.items():
-            worst[name] = float(np.sum(values) if name == "contact work" else np.max(np.abs(values), initial=0.0))
-        return worst
+        sizes = {name: float(np.max(np.abs(values), initial=0.0)) for name, values in self.extra.items()}
+        return worst | sizes | self.totals
 
 
 class Solution:
@@ -292,13 +295,25 @@ class Solution:
             name.removeprefix("extra."): values for name, values in self.columns.items() if name.startswith("extra.")
         }
         residual = self.columns.get("residual", np.zeros(len(self)))
+        totals = {}
         if "work" in self.columns:
             extra["contact work"] = self.work
+            totals["contact work"] = self.contact_work
         if system.contacts is not None:
             extra["penetration"] = np.maximum(-np.asarray(_gaps(system, t, q))[:n], 0.0)
         if system.constraints is not None:
             extra["drift"] = np.asarray(_drift(system, t, q))[:n]
-        return Account(kinetic, potential, residual, extra | self.method.evidence(self, kinetic + potential))
+        if not np.isfinite(potential).all():
+            when = self.t[np.argmax(~np.isfinite(potential))]
+            warnings.warn(f"the potential is not finite at t = {when:.9g}", stacklevel=users_frame())
+        extra |= self.method.evidence(self, kinetic + potential)
+        return Account(kinetic, potential, residual, extra, totals)
+
+    @property
+    def contact_work(self) -> float:
+        """Work of contacts and friction over all steps, saved or not; negative where they dissipate."""
+        totals = np.asarray(self.carry.work)
+        return float(totals[int(self.carry.k) % totals.size])
 
     def at(self, times: Any) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates and velocities at any times inside the run, by Hermite interpolation between saved rows.

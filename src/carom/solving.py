@@ -7,13 +7,17 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 
 from carom.choice import Choice, Plan, planned, time_stepping
+from carom.evidence import moves
 from carom.progress import Progress
 from carom.run import simulate
 from carom.solution import Solution
 from carom.state import Numbers, SimulationError, State, Status
+from carom.systems.constrained import velocity_residual
 from carom.systems.system import System
 
 _COMPARED = 1000  # rows at which two runs are compared
@@ -133,17 +137,20 @@ def joined(parts: list[Solution], choice: Choice, *, skip: int) -> Solution:
     went_on = float(first.carry.state.t) + second.columns["elapsed"][skip:]
     columns["elapsed"] = np.concatenate([first.columns["elapsed"], went_on])
     timing = {name: value + second.timing[name] for name, value in first.timing.items()}
+    carry = second.carry
+    if carry.work is not None:
+        carry = eqx.tree_at(lambda c: c.work, carry, carry.work + first.contact_work)
     owner = (second.system, second.method, second.stepping)
-    return Solution(*owner, columns, second.carry, timing, choice, first.clock)
+    return Solution(*owner, columns, carry, timing, choice, first.clock)
 
 
 def evidence(solution: Solution, rtol: float) -> dict[str, float]:
     """What can be checked afterwards: residual, drift and penetration, and energy where it must stay."""
-    worst, system = solution.account.worst, solution.system
+    worst = solution.account.worst
     size = float(np.max(np.abs(solution.q))) + 1e-290
     checks = {"residual": worst["residual"]}
     checks |= {name: worst[name] / size for name in ("drift", "penetration") if name in worst}
-    if is_conservative(system):
+    if is_conservative(solution):
         account = solution.account
         swing = float(np.max(account.kinetic) + np.ptp(account.potential)) + 1e-290
         checks["energy"] = float(np.max(np.abs(account.energy - account.energy[0]))) / swing
@@ -154,9 +161,20 @@ def evidence(solution: Solution, rtol: float) -> dict[str, float]:
     return checks
 
 
-def is_conservative(system: System) -> bool:
-    """Whether nothing but a potential without time acts, so that the energy must stay."""
-    return not {"forces", "explicit time", "rate damping", "contacts", "friction"} & system.features
+def is_conservative(solution: Solution) -> bool:
+    """Whether nothing but a potential acts, and nothing moves by itself, so that the energy must stay."""
+    system = solution.system
+    if moves(system) or {"forces", "rate damping", "contacts", "friction"} & system.features:
+        return False
+    return all(at_rest(system, solution.t[i], solution.q[i], solution.v[i]) for i in (0, -1))
+
+
+def at_rest(system: System, t: Any, q: Any, v: Any) -> bool:
+    """Whether kinematics and constraints on velocities let the system rest where it is."""
+    if system.hamiltonian is not None or not {"kinematics", "nonholonomic constraints"} & system.features:
+        return True
+    place = jnp.asarray(t), jnp.asarray(q), jnp.zeros_like(jnp.asarray(v))
+    return not (np.any(system.rate(*place)) or np.any(velocity_residual(system, *place)))
 
 
 def difference(one: Solution, other: Solution) -> float:

@@ -45,7 +45,10 @@ _MESSAGES = {
     Status.NEWTON_DIVERGED: ("Newton's method did not converge", "Reduce h, or use a method with a smoother equation"),
     Status.NOT_FINITE: ("the state became NaN or infinite", "Reduce h, or check the system with carom.check"),
     Status.CONTACT_NOT_SOLVED: ("the contact solver did not converge", "Reduce h or raise the solver's max_iter"),
-    Status.STEP_TOO_SMALL: ("the step size fell under its minimum", "Loosen the tolerance or lower h_min"),
+    Status.STEP_TOO_SMALL: (
+        "the step size fell under its minimum",
+        "Loosen the tolerance, or declare the instants at which forces jump with System(jumps=...)",
+    ),
     Status.CONSTRAINTS_LOST_RANK: ("the constraint matrix lost rank", "Remove redundant constraints"),
     Status.NO_POST_IMPACT_STATE: ("no post-impact state exists", "Check restitution and friction"),
     Status.EVENT_NOT_LOCATED: ("an event could not be located", "Reduce h"),
@@ -73,13 +76,19 @@ class State(eqx.Module):
     v: Float[Array, " nv"]
 
     def __init__(self, q: Numbers, v: Numbers, t: ArrayLike = 0.0):
-        self.t = jnp.asarray(t, float)
-        self.q = jnp.atleast_1d(jnp.asarray(q, float))
-        self.v = jnp.atleast_1d(jnp.asarray(v, float))
+        self.t = jnp.asarray(reals(t, "State: t", "a number"))
+        self.q = jnp.atleast_1d(jnp.asarray(reals(q, "State: q", "a list of numbers")))
+        self.v = jnp.atleast_1d(jnp.asarray(reals(v, "State: v", "a list of numbers")))
 
     def __check_init__(self):
         if self.q.ndim != 1 or self.v.ndim != 1:
             msg = f"State: q and v must be vectors, got shapes {self.q.shape} and {self.v.shape}"
+            raise ValueError(msg)
+        if self.q.size == 0 or self.v.size == 0:
+            msg = f"State: q and v need at least one entry, got {self.q.size} and {self.v.size}"
+            raise ValueError(msg)
+        if self.t.ndim:
+            msg = f"State: t must be one number, got shape {self.t.shape}"
             raise ValueError(msg)
 
     def __repr__(self) -> str:
@@ -157,6 +166,8 @@ class Carry(eqx.Module):
 
     Inside a run time is the time since its start: `state.t` and `ends` are elapsed times. `instants` are the same ends
     as the user knows them, the first of them the epoch that is added to t wherever a user's function is called.
+    `work` is the work of all laws since the start, after step k in its entry k modulo its length, so that a stepping
+    that goes back takes its work back; the loop keeps it.
     """
 
     state: State
@@ -169,6 +180,7 @@ class Carry(eqx.Module):
     status: Int[Array, ""]
     done: Array
     counts: Counts
+    work: Float[Array, " recent"] | None = None
 
     @property
     def epoch(self) -> Array:
@@ -227,6 +239,29 @@ class Interrupted(KeyboardInterrupt):
     def __init__(self, message: str, solution: Solution):
         super().__init__(message)
         self.solution = solution
+
+
+def reals(value: Any, name: str, wanted: str) -> Any:
+    """`value` as an array of floats; texts, truth values and complex numbers are refused by name."""
+    if isinstance(value, jax.Array) and value.dtype.kind in "fiu":
+        return jnp.asarray(value, float)
+    try:
+        array = np.asarray(value)
+    except jax.errors.TracerArrayConversionError:
+        return jnp.asarray(value, float)
+    except ValueError:
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiu":
+        msg = f"{name} must be {wanted}, got {shortened(value)}"
+        raise TypeError(msg)
+    return array.astype(float)
+
+
+def shortened(value: Any) -> str:
+    """A value in a message: a small one as it is, of others their kind."""
+    plain = value is None or isinstance(value, (bool, int, float, complex, str, list, tuple))
+    small = plain and len(repr(value)) < 60
+    return repr(value) if small else f"a {type(value).__name__}"
 
 
 def lift(tree: PyTree) -> PyTree:

@@ -112,6 +112,17 @@ def test_labels_cannot_break_out_of_the_page(tmp_path):
     assert file.read_text().count("</script>") == 3
 
 
+def test_no_text_of_a_run_is_read_as_html_or_filled_in_again(tmp_path):
+    nasty = "<!--<script> {{data}} {{plots.js}}"
+    system = carom.System(1.0, lambda q: 0.5 * q @ q, labels=(nasty, nasty), units=nasty)
+    sol = carom.simulate(system, carom.State([1.0, 2.0], [0.0, 0.0]), carom.Theta(), t1=1.0, h=0.1)
+    file = carom.report(sol, tmp_path / "run.html", title=nasty)
+    data = data_of(file)
+    assert data["title"] == nasty
+    assert [line["name"] for line in data["plots"][0]["series"]] == [f"{nasty} (1)", f"{nasty} (2)"]
+    assert "<!--" not in file.read_text()
+
+
 @pytest.mark.parametrize("frames", [1, 2.5, "many"])
 def test_a_wrong_number_of_frames_is_refused(cradle, tmp_path, frames):
     with pytest.raises(ValueError, match="frames must be a whole number of at least 2"):

@@ -81,6 +81,11 @@ MISTAKES = {
     "negative step": ("h = 0.5", "h = -0.5", 4, "h must be positive"),
     "end before start": ("t1 = 10.0", "t1 = -1.0", 3, "t1 must be finite and not before the start"),
     "too many frames": ("frames = 20", "frames = 1000000", 12, "from 2 to 5000"),
+    "a method that lacks its tableau": ("TailoredTheta()", "IRK()", 2, "IRK: missing a required argument: 'tableau'"),
+    "too deep a method": ("TailoredTheta()", "-" * 3000 + "1", 2, "nested too deeply"),
+    "a path of a thousand names": ("TailoredTheta()", "a" + ".a" * 1000, 2, "cannot read"),
+    "a huge number": ("n = 3", "n = " + "9" * 400, 7, "'parameters.n' must be finite"),
+    "a number of 5000 digits": ("n = 3", "n = " + "9" * 5000, 7, "a number has too many digits"),
     "not TOML": ("h = 0.5", "h = = 0.5", 4, "not TOML"),
     "twice": ("h = 0.5", "h = 0.5\nh = 0.6", 5, "not TOML"),
 }

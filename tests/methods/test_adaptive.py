@@ -41,7 +41,7 @@ def end(solution):
 
 
 def to(rtol):
-    return carom.Adaptive(rtol, 1e-3 * rtol)
+    return carom.Adaptive(rtol, 1e-3 * rtol, h_max=np.inf)
 
 
 def relative_errors(system, state, method, t1, reference):

@@ -136,7 +136,8 @@ def survey(system: System, t: Array, q: Array, v: Array) -> Point:
     columns = over_mass(system, t, q, jnp.vstack([system.force(t, q, v), at.W]))
     size = jnp.abs(at.W) @ jnp.abs(v)
     sets = (at.friction, at.limits, at.laws)
-    return Point(at.gap, at.gamma, size, at.W, columns[:, 1:], kappa, columns[:, 0], *sets)
+    free = columns[:, 0] if system.constraints is None else columns[:, 0] + at.blank
+    return Point(at.gap, at.gamma, size, at.W, columns[:, 1:], kappa, free, *sets)
 
 
 def over_mass(system: System, t: Array, q: Array, rows: Array) -> Array:

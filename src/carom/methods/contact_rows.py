@@ -34,7 +34,11 @@ class Event(enum.IntEnum):
 
 
 class ContactRows(eqx.Module):
-    """The laws of a system at (t, q, v)."""
+    """The laws of a system at (t, q, v); `blank` is zero, or NaN where a gap, a limit or a constraint is not finite.
+
+    A comparison with NaN is false: such a contact would count as open, such friction as sticking. Methods add `blank`
+    to the free motion, so that the step is seen to fail; NaN in the velocities of rows that act shows by itself.
+    """
 
     gap: Float[Array, " contacts"]
     gamma: Float[Array, " m"]
@@ -42,6 +46,7 @@ class ContactRows(eqx.Module):
     restitution: Float[Array, " m"]
     friction: Float[Array, " contacts"]
     limits: Float[Array, "elements 2"]
+    blank: Float[Array, ""]
     laws: Laws
 
     def along_surfaces(self, turn: Array) -> ContactRows:
@@ -101,7 +106,12 @@ def contact_rows(system: System, t: Array, q: Array, v: Array) -> ContactRows:
         friction = jnp.broadcast_to(contacts.friction, (n,))
     limits = system.friction.limits(p, t, q, v, laws.elements) if system.friction else jnp.zeros((0, 2))
     gap = contacts.gaps(p, t, q) if contacts else jnp.zeros(0)
-    return ContactRows(gap, gamma(v), jax.jacfwd(gamma)(v), restitution, friction, limits, laws)
+    blank = 0.0 * jnp.sum(gap)
+    if system.constraints is not None:
+        blank = blank + 0.0 * jnp.sum(system.constraint(t, q))
+    if system.friction:
+        blank = jnp.where(jnp.any(jnp.isnan(limits)), jnp.nan, blank)
+    return ContactRows(gap, gamma(v), jax.jacfwd(gamma)(v), restitution, friction, limits, blank, laws)
 
 
 def unknown_modes(laws: Laws) -> Array:

@@ -23,8 +23,8 @@ from jaxtyping import Array, Float
 
 from carom.compiled import traced_once
 from carom.methods.base import AbstractMethod, Gives
-from carom.state import Numbers, State, Status, Step
-from carom.systems.arguments import names_of
+from carom.state import Numbers, State, Status, Step, shortened
+from carom.systems.arguments import names_of, numbers, whole
 from carom.systems.system import System
 
 _SAME = 1e-9  # relative size of steps that count as equal
@@ -78,13 +78,17 @@ class Extrapolated(AbstractMethod):
     h_min: float | Array = 0.0
 
     def __check_init__(self):
+        if not isinstance(self.base, AbstractMethod):
+            msg = f"Extrapolated: base must be a method such as carom.MoreauMidpoint(), got {shortened(self.base)}"
+            raise TypeError(msg)
+        for name, value in (("atol", self.atol), ("rtol", self.rtol)):
+            if not hasattr(value, "dtype"):
+                numbers(value, f"Extrapolated: {name}", nonnegative=True)
         missing = sorted({Gives.MODES, Gives.WHOLE_STEPS} - self.base.gives)
         if missing:
             msg = f"Extrapolated: the base must give {names_of(missing)}, {type(self.base).__name__} does not"
             raise ValueError(msg)
-        if self.max_order < 1:
-            msg = f"Extrapolated: max_order must be at least 1, got {self.max_order}"
-            raise ValueError(msg)
+        whole(self.max_order, "Extrapolated: max_order", 1)
         p = self.fixed_order
         if isinstance(p, jax.Array) and p.ndim == 0 and p.is_fully_addressable and not 1 <= float(p) <= self.max_order:
             msg = f"Extrapolated: fixed_order must lie between 1 and max_order = {self.max_order}, got {float(p):g}"

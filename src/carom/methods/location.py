@@ -167,10 +167,11 @@ def crossing(s: Search, aim: Aim) -> tuple[Array, Array]:
 
 
 def status_of(s: Search, window: Array) -> Array:
-    """Whether the search succeeded: the piece was solved, and no gap jumps across the bracket."""
+    """Whether the search succeeded: the piece was solved, margins are numbers, and no gap jumps across the bracket."""
     now = s.trial.margins
     scale = jnp.abs(s.margin_low) + jnp.abs(s.margin_high)
     narrow = s.high - s.low <= window
     jumps = s.margin_low - s.margin_high > _JUMP * jnp.abs(now.rate) * window + _ROUNDING * (1.0 + scale)
     lost = (jnp.any(s.suspects & now.gaps & jumps & narrow)) | (~s.done & (s.k >= _MOST_TRIALS))
-    return jnp.where(lost, Status.EVENT_NOT_LOCATED, s.trial.piece.status).astype(jnp.int32)
+    status = jnp.where(lost, Status.EVENT_NOT_LOCATED, s.trial.piece.status)
+    return jnp.where(jnp.any(jnp.isnan(now.value + now.rate)), Status.NOT_FINITE, status).astype(jnp.int32)

@@ -98,10 +98,7 @@ class MoreauMidpoint(AbstractMethod):
         t_M, q_M = t + 0.5 * h, q + 0.5 * h * system.rate(t, q, u)
         rows = contact_rows(system, t_M, q_M, u)
         acceleration, M_inv_W = _over_mass(system, t_M, q_M, memory.M_inv, system.force(t_M, q_M, u), rows.W)
-        du = h * acceleration
-        not_finite = 0.0 * jnp.concatenate(
-            [rows.gap, jnp.zeros(rows.laws.rows - rows.laws.contacts)]
-        )  # NaN where a gap is
+        du = h * acceleration + rows.blank
         closed = memory.mode[: rows.laws.contacts] == CONSTRAINT
         along, turn = _turning(system, rows, closed, t_M, q_M, u, h)
         stays = along & closed
@@ -112,7 +109,7 @@ class MoreauMidpoint(AbstractMethod):
         )
         turned = rarely(jnp.any(turn != 0), lambda x: within_range(problem.G, x, problem.taking_part), turn)
         gamma, rows = rows.gamma, rows.along_surfaces(turn)
-        c = (1.0 + rows.restitution) * gamma + moved + 0.5 * turned + not_finite  # (18)
+        c = (1.0 + rows.restitution) * gamma + moved + 0.5 * turned  # (18)
         problem = eqx.tree_at(lambda p: p.c, problem, c)
         lifts = stays & problem.doubtful & (c[: along.size] >= 0)  # of two motions of a sliding contact the smooth one
         problem = eqx.tree_at(lambda p: p.active, problem, problem.active & ~lifts)

@@ -114,9 +114,11 @@ class MoreauTheta(AbstractMethod):
             U = system.contacts.gap_rates(system.given, t, q, rate)
             falls = system.rate(t, q, v + h * system.mass_solve(t, q, system.force(t, q, v)))
             touching = TOUCHING * h * jnp.abs(system.contacts.gap_rates(system.given, t, q, falls) - U)
-            active = system.contacts.gaps(system.given, t, q) + h * self.forecast * U <= touching  # (16e), (18)
+            ahead = system.contacts.gaps(system.given, t, q) + h * self.forecast * U  # (16e), (18)
+            active = ahead <= touching
+            state = state.moved(t, q, v + 0.0 * jnp.sum(ahead))  # NaN is no open contact
         impact = theta_step(system, state, h, self.theta, active, memory.P, self.solver)
-        q1, v1, W, bilateral = impact.q, impact.v, impact.rows.W, impact.rows.laws.bilateral
+        q1, v1, W, bilateral = impact.q, impact.v + impact.rows.blank, impact.rows.W, impact.rows.laws.bilateral
         if bilateral:
             q1, v1 = onto_constraints(system, t + h, q1, v1, W[-bilateral:], impact.M_inv_W[:, -bilateral:])
         if self.projection and impact.rows.laws.contacts:

@@ -43,6 +43,8 @@ def tailored_objection(method, system: System, *, every_part: bool) -> str | Non
         advice = "carom.AdditiveTailoredIRK or carom.TailoredTheta" if every_part else "carom.AdditiveTailoredIRK"
         return f"{name} damps every part of the potential alike, but the system declares {listed}. Use {advice}"
     system_damping = next(iter(gammas.values()), 0.0)
+    if method.damping is not None and (np.ndim(method.damping) or isinstance(method.damping, str)):
+        return f"{name}: damping must be one number, got {method.damping!r}"
     if method.damping is not None and float(method.damping) != system_damping:
         return f"{name}(damping={float(method.damping):g}) differs from the system's rate damping {system_damping:g}"
     return None

@@ -159,8 +159,13 @@ def vectors(title: str, t: np.ndarray, rows: np.ndarray, labels: tuple[str, ...]
     rows = rows.reshape(len(rows), -1)
     n = rows.shape[1]
     kept = np.unique(np.linspace(0, n - 1, min(n, _MOST_LINES)).round().astype(int)) if n else []
-    names = labels if len(labels) == n else [str(i + 1) for i in range(n)]
+    names = distinct(labels) if len(labels) == n else [str(i + 1) for i in range(n)]
     return lines(title, t, {names[i]: rows[:, i] for i in kept}, unit=unit)
+
+
+def distinct(labels: tuple[str, ...]) -> list[str]:
+    """Labels of which those that occur twice carry the number of their coordinate."""
+    return [f"{name} ({i + 1})" if labels.count(name) > 1 else name for i, name in enumerate(labels)]
 
 
 def lines(

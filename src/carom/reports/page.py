@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
+import re
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -58,13 +59,11 @@ def report(
 
 
 def page(data: dict[str, Any]) -> str:
-    """The HTML text; `</` is escaped, so that no label can end the script."""
+    """The HTML text; `<` is escaped, so that no label can end the script, and no text of a run is filled in twice."""
     parts = {name: (resources.files("carom.reports") / "assets" / name).read_text("utf-8") for name in _ASSETS}
-    text = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("</", "<\\/")
-    filled = parts["page.html"].replace("{{title}}", html.escape(data["title"]))
-    for name in _ASSETS[1:]:
-        filled = filled.replace("{{" + name + "}}", parts[name])
-    return filled.replace("{{data}}", text)
+    parts["title"] = html.escape(data["title"])
+    parts["data"] = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    return re.sub(r"\{\{([\w.]+)\}\}", lambda place: parts[place[1]], parts["page.html"])
 
 
 _ASSETS = ("page.html", "page.css", "plots.js", "player.js")

@@ -38,8 +38,8 @@ class SemismoothNewton(eqx.Module):
         max_iter: Newton iterations before the others take over.
         fallback: the solver that goes on where Newton fails; by default `InteriorPoint`, with friction elements `PSOR`.
         enumerate_modes: whether doubtful problems are enumerated.
-        enough: residual that counts as solved where nothing reaches `tol`: laws that depend on each other may contradict
-            each other a little, and the impulses that settle this are only as good.
+        enough: residual that counts as solved where nothing reaches `tol`: laws that depend on each other may
+            contradict each other a little, and the impulses that settle this are only as good.
 
     Example:
         >>> method = carom.MoreauMidpoint(solver=carom.SemismoothNewton(tol=1e-11))

@@ -32,6 +32,7 @@ _FAILED = 0.25  # of the step that could not be computed
 _LEAST_RTOL = 1e-13  # below, rounding errors of a few hundred steps are larger
 _SMALLEST_PART = 1e-13  # of the run: a smaller step is an error
 _ROUNDING = 64 * float(np.finfo(float).eps)
+_LONGEST = 0.01  # of the run: a longer step could pass over a force that acts only for a while
 _FIRST = 0.01  # error of an explicit Euler step of the first size, Hairer, Norsett and Wanner, ODEs I, sec. II.4
 
 
@@ -49,7 +50,8 @@ class Adaptive(AbstractStepping):
     Args:
         rtol: relative tolerance, at least 1e-13.
         atol: absolute tolerance, a number, or one per coordinate, used for coordinates and velocities alike.
-        h_max: largest step size.
+        h_max: largest step size, `np.inf` for none; by default a hundredth of the run, so that no force that acts that
+            long is stepped over.
         first: first step size; by default chosen from the motion at the start.
 
     Example:
@@ -88,6 +90,10 @@ class Adaptive(AbstractStepping):
             return "Adaptive: atol must be one number where coordinates and velocities differ in number"
         return None
 
+    def longest_of(self, ends: Array) -> Array:
+        """The longest step of a run over these segments."""
+        return jnp.where(jnp.isnan(self.h_max), _LONGEST * (ends[-1] - ends[0]), self.h_max)
+
     def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> Pace:
         """The first step size: Hairer, Norsett and Wanner, ODEs I, sec. II.4."""
         size = jnp.where(jnp.isnan(self.first), self.first_size(system, method, state, ends), self.first)
@@ -114,7 +120,7 @@ class Adaptive(AbstractStepping):
 
     def attempt(self, system: System, method: AbstractMethod, carry: Carry) -> tuple[Carry, Row]:
         """One step, kept if its error is within the tolerance."""
-        aim = Aim.within(system, carry, jnp.fmin(carry.stepping.h, self.h_max))
+        aim = Aim.within(system, carry, jnp.minimum(carry.stepping.h, self.longest_of(carry.ends)))
         tried = take(system, method.with_tolerances(self.rtol, self.atol), carry, aim)
         error = self.error(method, carry.state, tried.ahead.state, tried.info, aim.inner)
         failed = tried.status != Status.OK
@@ -167,7 +173,10 @@ def largest(values: Any, scales: Any) -> Array:
 
 
 def _size(value: Any, name: str) -> Array:
-    if value is not None and not (np.ndim(value) == 0 and (np.isnan(value) or (np.isfinite(value) and value > 0))):
-        msg = f"Adaptive: {name} must be positive and finite, got {value}"
+    if value is None:
+        return jnp.asarray(np.nan)
+    size = np.asarray(value)
+    if size.ndim or size.dtype.kind not in "fiu" or not (np.isnan(size) or size > 0):
+        msg = f"Adaptive: {name} must be positive, got {value}"
         raise ValueError(msg)
-    return jnp.asarray(np.nan if value is None else value, float)
+    return jnp.asarray(size, float)

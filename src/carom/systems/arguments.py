@@ -10,7 +10,10 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array
+
+from carom.state import reals
 
 _NAMED = ("p", "elapsed")
 
@@ -97,12 +100,11 @@ def numbers(
     of: str = "entry",
 ) -> Array:
     """A scalar or a vector of `size` finite numbers; errors name the argument and the index."""
-    try:
-        array = np.asarray(value, float)
-    except (TypeError, ValueError):
-        kind = f"a {type(value).__name__}" if callable(value) else repr(value)
-        msg = f"{name} must be a number{'' if size == 1 or of == 'entry' else f' or one number per {of}'}, got {kind}"
-        raise TypeError(msg) from None
+    several = "" if size == 1 or of == "entry" else f" or one number per {of}"
+    if isinstance(value, Tracer):
+        msg = f"{name} is traced by jax.jit, jax.grad or jax.vmap: build records outside, from plain numbers"
+        raise TypeError(msg)
+    array = np.asarray(reals(value, name, f"a number{several}"))
     if array.ndim > 1 or (size is not None and array.ndim == 1 and array.size != size):
         msg = f"{name} must be a number or one number per {of} ({size}), got shape {array.shape}"
         raise ValueError(msg)

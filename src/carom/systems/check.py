@@ -18,13 +18,15 @@ from carom.compiled import compiled, remembered, split
 from carom.state import State
 from carom.systems.arguments import names_of, users_frame
 from carom.systems.consistent import constraint_residuals
-from carom.systems.constrained import directions
+from carom.systems.constrained import directions, velocity_residual
 from carom.systems.interactions import Interactions
 from carom.systems.lagrangian import Lagrangian
 from carom.systems.probe import probe
 from carom.systems.system import System, role_of
 
 _CONSISTENT = 1e-8
+_AHEAD = (0.0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of a step
+_COUNTED = ("gap", "rate of gap", "slip velocity", "slip velocity of friction element", "limit", "constraint")
 
 
 def check(system: System, state: State) -> None:
@@ -128,23 +130,48 @@ def _judge(found: dict[str, np.ndarray], t: float) -> None:
         warnings.warn(f"contact {i} starts with penetration: gap = {found['gap'][i]:.3g}", stacklevel=users_frame())
 
 
-def not_finite_ahead(system: System, state: State, h: float | None) -> str:
-    """Names the force that is NaN or infinite at the last state, or within a step ahead of it on a straight line."""
+def not_finite_ahead(system: System, state: State, reach: float, stop: Any = None) -> str:
+    """Names the function that is NaN or infinite at the last state, or up to `reach` ahead of it on a straight line."""
     rate = system.rate(state.t, state.q, state.v)
-    for ahead in (0.0, 0.5 * (h or 0.0), h or 0.0):
-        t, q = state.t + ahead, state.q + ahead * rate
-        for role, force in _forces_by_name(system, t, q, state.v):
-            if not np.isfinite(np.asarray(force)).all():
-                return f"The {role} is NaN or infinite at t = {float(t):.6g}, q = {np.asarray(q)[:4]}."
+    for part in _AHEAD:
+        t, q = state.t + part * reach, state.q + part * reach * rate
+        for role, value in _values_by_name(system, t, q, state.v, stop):
+            values = np.atleast_1d(np.asarray(value))
+            bad = np.isnan(values) if role == "limit" else ~np.isfinite(values)  # a clutch has an infinite limit
+            if bad.any():
+                i = int(np.argmax(bad.reshape(len(bad), -1).any(axis=1)))
+                which = f" {i}" if role in _COUNTED else ""
+                kind = "NaN" if np.isnan(values).any() else "infinite"
+                return f"{role}{which} is {kind} at t = {float(system.epoch + t):.9g}, q = {np.asarray(q)[:4]}"
     return ""
 
 
-def _forces_by_name(system: System, t: Array, q: Array, v: Array) -> Iterator[tuple[str, Array]]:
+def _values_by_name(system: System, t: Array, q: Array, v: Array, stop: Any) -> Iterator[tuple[str, Array]]:
+    p, contacts, friction, rate = system.given, system.contacts, system.friction, system.rate(t, q, v)
     lam = jnp.zeros(system.constraint(t, q).size)
+    if stop is not None:
+        yield "stop", stop(p, t=t, q=q, v=system.outer_velocity(t, q, v))
+    if contacts is not None:
+        yield "gap", contacts.gaps(p, t, q)
+        yield "rate of gap", contacts.gap_rates(p, t, q, rate)
+        if contacts.has_friction:
+            yield "slip velocity", contacts.slip_rates(p, t, q, rate, v)
+    if friction is not None:
+        yield "slip velocity of friction element", friction.slip_rates(p, t, q, v)
+        yield "limit", friction.limits(p, t, q, v, len(friction.slip_rates(p, t, q, v)))
+    yield "mass", system.dense_mass_at(t, q)
     for name in system.forces:
         yield f"force '{name}'", system.named_force(name, t, q, v, lam)
     for name in system.potential:
         yield role_of("potential", name), system.part_force(name, t, q)
+    if system.rate_damping:
+        yield "rate damping", system.damped_impulse(t, q)
+    if system.hamiltonian is not None:
+        yield "Hamiltonian", system.total_energy(t, q, v)
+    yield "q'", rate
+    yield "constraint", system.constraint(t, q)
+    if system.constraints is not None or system.nonholonomic is not None:
+        yield "rate of constraint", velocity_residual(system, t, q, v)
 
 
 def _check_lengths(system: System, state: State) -> None:

@@ -14,9 +14,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.core import Tracer
 from jaxtyping import Array
 
-from carom.state import Numbers, strong
+from carom.state import Numbers, reals, shortened, strong
 from carom.systems.arguments import DerivedFunction, Given, UserFunction, names_of, user_function
 from carom.systems.constrained import accelerations
 from carom.systems.contact import Contacts, FrictionElements
@@ -125,7 +126,7 @@ class System(eqx.Module):
         self.hamiltonian = hamiltonian and user_function(hamiltonian, "hamiltonian", ("q", "v"), ("t", "q", "v"))
         self.params = None if params is None else _numeric(params)
         self.epoch = np.float64(0.0)
-        instants = np.unique(np.asarray(jumps, float))
+        instants = np.unique(np.asarray(reals(jumps, "jumps", "a list of times")))
         if not np.isfinite(instants).all():
             msg = f"jumps must be finite times, got {jumps}"
             raise ValueError(msg)
@@ -137,8 +138,8 @@ class System(eqx.Module):
         if isinstance(labels, str):
             msg = f"labels must be a list of names, one per coordinate, got the text '{labels}'"
             raise TypeError(msg)
-        self.labels = tuple(labels)
-        self.units = (units,) if isinstance(units, str) else tuple(units)
+        self.labels = _texts(labels, "labels", "a list of names, one per coordinate")
+        self.units = _texts((units,) if isinstance(units, str) else units, "units", "a text, or a list of texts")
         self.origin = None
 
     @classmethod
@@ -243,17 +244,21 @@ class System(eqx.Module):
         return M @ v if M.ndim == 2 else M * v
 
     def mass_solve(self, t: Array, q: Array, f: Array) -> Array:
-        """M^{-1} f."""
+        """M^{-1} f; with constraints M is positive only along them."""
         M = self.mass_at(t, q)
         if hasattr(M, "solve"):
             return M.solve(f)
+        if M.ndim == 2 and self.constraints is not None:
+            return jnp.linalg.solve(M, f)
         return jax.scipy.linalg.cho_solve((jnp.linalg.cholesky(M), True), f) if M.ndim == 2 else f / M
 
     # ---- energies and forces ------------------------------------------------------------------------------------
 
     def part_energy(self, name: str, t: Array, q: Array) -> Array:
         """Energy of one part of the potential."""
-        return _evaluate(self.potential[name], self.given, t, q)
+        value = _evaluate(self.potential[name], self.given, t, q)
+        smooth = self.contacts is None and self.friction is None  # weights with contacts: constant forces stay constant
+        return seen(value, q) if smooth and isinstance(self.potential[name], UserFunction) else value
 
     def potential_energy(self, t: Array, q: Array) -> Array:
         """V(t, q), all parts; H(t, q, 0) of a Hamiltonian system."""
@@ -270,7 +275,7 @@ class System(eqx.Module):
     def total_energy(self, t: Array, q: Array, v: Array) -> Array:
         """Kinetic and potential energy together, or H."""
         if self.hamiltonian is not None:
-            return jnp.asarray(self.hamiltonian(self.given, t=t, q=q, v=v), float).reshape(())
+            return seen(self.hamiltonian(self.given, t=t, q=q, v=v), q)
         return self.kinetic_energy(t, q, v) + self.potential_energy(t, q)
 
     def part_force(self, name: str, t: Array, q: Array) -> Array:
@@ -377,6 +382,12 @@ class System(eqx.Module):
         return jnp.atleast_1d(self.constraints(self.given, t=t, q=q))
 
 
+def seen(energy: Any, q: Array) -> Array:
+    """An energy whose gradient is NaN where the energy is: `jnp.where` hides the NaN of its branches from gradients."""
+    value = jnp.asarray(energy, float).reshape(())
+    return value + 0.0 * jax.lax.stop_gradient(value) * q[0]
+
+
 def role_of(kind: str, name: str) -> str:
     """How messages call a part: by its name, if the user gave one."""
     return kind if name == CONSERVATIVE else f"{kind} '{name}'"
@@ -405,10 +416,23 @@ def _one_record(value: Any, kind: type, name: str, hint: str) -> Any:
     return value
 
 
+def _texts(values: Any, name: str, wanted: str) -> tuple[str, ...]:
+    """A tuple of texts that a file can hold."""
+    texts: tuple[Any, ...] = tuple(values) if isinstance(values, (Sequence, np.ndarray)) else (None,)
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            msg = f"{name} must be {wanted}, got {shortened(values)}"
+            raise TypeError(msg)
+        if "\0" in text or not text.isprintable():
+            msg = f"{name}[{i}] must be printable text, got {text!r}"
+            raise ValueError(msg)
+    return texts
+
+
 def _numeric(params: Any) -> Any:
     for path, leaf in jax.tree_util.tree_leaves_with_path(params):
-        if not eqx.is_array_like(leaf):
-            msg = f"params{jax.tree_util.keystr(path)} must be a number or an array, got {leaf!r}"
+        if not eqx.is_array_like(leaf) or jnp.iscomplexobj(leaf):
+            msg = f"params{jax.tree_util.keystr(path)} must be a real number or an array of them, got {leaf!r}"
             raise TypeError(msg)
     return strong(params)
 
@@ -416,7 +440,10 @@ def _numeric(params: Any) -> Any:
 def _mass(value: Any) -> Any:
     if hasattr(value, "solve"):
         return _symmetric_band(value)
-    mass = np.asarray(value, float)
+    if isinstance(value, Tracer):
+        msg = "mass is traced by jax.jit, grad or vmap: build the system outside, with params= for what changes"
+        raise TypeError(msg)
+    mass = np.asarray(reals(value, "mass", "a number, one per coordinate, or a square matrix"))
     if mass.ndim > 2 or (mass.ndim == 2 and mass.shape[0] != mass.shape[1]):
         msg = f"mass must be a number, one per coordinate, or a square matrix, got shape {mass.shape}"
         raise ValueError(msg)

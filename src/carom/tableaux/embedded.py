@@ -39,7 +39,9 @@ def embedded(tableau: Tableau) -> Embedded | None:
     if tableau.b_hat is not None:
         lower = np.append(tableau.b_hat, np.zeros(tableau.stages + 1 - len(tableau.b_hat)))
         weights = np.concatenate([[0.0], np.append(tableau.b, 0.0) - lower])
-        return Embedded(weights, 2 if tableau.order == 1 else tableau.order)
+        nodes = np.append(tableau.c, 1.0)
+        missed = (j for j in range(1, tableau.order) if abs(lower @ nodes ** (j - 1) - 1 / j) > SAME)
+        return Embedded(weights, max(2, next(missed, tableau.order)))
     first = int(np.abs(tableau.c).min() <= SAME)  # the start is a stage
     x = np.concatenate([[0.0], tableau.c])[first:]
     gaps = x[:, None] - x + np.eye(len(x))

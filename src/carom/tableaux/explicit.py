@@ -26,13 +26,14 @@ CLASSICAL: dict[int, tuple[list[list[float]], list[float]]] = {
         [35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0.0],
     ),
 }
-#: Weights of embedded methods of order p - 1 (trapezoidal rule for p = 1); a last one more than stages is that of the
-#: rate at the end. For p = 5 those of Dormand and Prince.
+#: Weights of embedded methods of order p - 1 (trapezoidal rule for p = 1), for p = 5 those of Dormand and Prince; a
+#: last one more than stages is that of the rate at the end. For p = 4 of order 2: of order 3 on these nodes is only
+#: Simpson's rule itself, and the estimate would not see forces of time alone.
 EMBEDDED: dict[int, list[float]] = {
     1: [1 / 2, 1 / 2],
     2: [1.0, 0.0],
     3: [1 / 2, 0.0, 1 / 2],
-    4: [1 / 6, 1 / 3, 1 / 3, 0.0, 1 / 6],
+    4: [1 / 24, 11 / 24, 11 / 24, 1 / 24],
     5: [5179 / 57600, 0.0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 2100, 1 / 40],
 }
 #: Brasey and Hairer's five stages, order 4 on index-2 systems (Hairer and Wanner, ODEs II, sec. VII.6).

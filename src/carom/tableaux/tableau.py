@@ -23,7 +23,7 @@ class Tableau:
         c: Nodes: stage i belongs to the time ``t0 + c[i] h``.
         order: Order on smooth ordinary differential equations.
         name: The call that rebuilds the tableau, see `carom.tableaux.from_name`.
-        b_hat: Weights of an embedded method of order one less, or None; one more than stages where it also uses the
+        b_hat: Weights of an embedded method of lower order, or None; one more than stages where it also uses the
             rate at the end of the step.
         row_sums_are_c: True where the rows of ``A`` must sum to ``c``, which is then checked. Methods that share
             nodes with a partner (Jay1998 (20b)) may have other row sums: Lobatto IIIB with two stages, for one.
