@@ -17,7 +17,6 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help=f"families, with commas between: {', '.join(SHARE)}")
     parser.add_argument("--case", type=int, help="repeat this case alone")
-    parser.add_argument("--limit", type=float, default=300.0, help="seconds after which a case hangs")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     only = tuple(name for name in given.only.split(",") if name)
@@ -31,7 +30,7 @@ def main() -> int:
         verdict = tried(given.seed, case)
         print(f"{families(given.seed)[case.family].script(case.numbers)}\n\n# {verdict.kind}: {verdict.detail}")
         return 0
-    results = campaign(given.seed, given.count, only, given.limit)
+    results = campaign(given.seed, given.count, only)
     print(f"\n{summary(results)}")
     return int(failed(results))
 

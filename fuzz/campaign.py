@@ -19,10 +19,12 @@ from typing import Any
 
 from fuzz.cases import Case, drawn, families
 from fuzz.minimise import minimised
+from fuzz.snippets import SNIPPETS
 from fuzz.verdicts import CRASH, FINDINGS, HANG, MEANING, UNJUDGED, Verdict
 
-_COMPILING = 300.0  # seconds for a case that may have to compile its program
-_SCRIPTS = 2  # printed for one program and class
+_COMPILING = 300.0  # seconds for the first case of a program, which compiles it
+_RUNNING = 60.0  # seconds for every other case
+_SCRIPTS = 1  # printed for one program and class
 
 
 @dataclass(frozen=True)
@@ -116,16 +118,16 @@ class Worker:
         return self.process.wait()
 
 
-def campaign(seed: int, count: int, only: tuple[str, ...] = (), limit: float = _COMPILING) -> list[Result]:
+def campaign(seed: int, count: int, only: tuple[str, ...] = ()) -> list[Result]:
     """Run cases 0 to count - 1 and print findings as they come."""
     cases = {case.index: case for case in ordered(seed, range(count), only)}
     left, results = list(cases), []
     while left:
         worker = Worker(seed, left, only)
-        current, silence = None, limit
+        current, limit, seen = None, _COMPILING, set()
         while True:
             try:
-                line = worker.heard(silence)
+                line = worker.heard(limit)
             except queue.Empty:
                 worker.end()
                 verdict = Verdict(HANG, f"no end after {limit:g} s")
@@ -135,7 +137,9 @@ def campaign(seed: int, count: int, only: tuple[str, ...] = (), limit: float = _
                 verdict = Verdict(CRASH, f"the process ended with code {code}")
                 break
             if "start" in line:
-                current = line["start"]
+                current, program = line["start"], cases[line["start"]].program
+                limit = _RUNNING if program in seen or program in SNIPPETS else _COMPILING
+                seen.add(program)
             elif "done" in line:
                 told = Verdict(line["kind"], line["detail"])
                 results.append(Result(cases[line["done"]], told, line["seconds"], line["script"]))
@@ -185,5 +189,3 @@ def summary(results: list[Result]) -> str:
 def failed(results: list[Result]) -> bool:
     """Whether anything was found."""
     return any(r.verdict.kind in FINDINGS for r in results)
-
-

@@ -1,4 +1,4 @@
-"""Families at the edge: rest on redundant supports, functions that become NaN, runaways, steps too long or too short."""
+"""Families at the edge: rest on redundant supports, functions that become NaN, runaways, steps too long."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from scipy.integrate import quad
 
 from fuzz import systems
-from fuzz.oracles import NoReferenceError
 from fuzz.motions import SOLVE, Motion, Numbers, adaptive, constant, draw_spring, spring_reference
+from fuzz.oracles import NoReferenceError
 from fuzz.verdicts import RIGHT, WARNED, WRONG, Verdict, of_error
 
 _COUNTS = ((2, 5), (6, 10), (11, 20))  # supports of the planks of one campaign: one number of each range
@@ -196,4 +196,3 @@ def edges(seed: int) -> dict[str, Motion]:
         ),
     )
     return {family.name: family for family in families}
-

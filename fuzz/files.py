@@ -1,4 +1,4 @@
-"""Families of files: scenarios with mistakes, stored runs that were damaged, runs that were interrupted; and batches."""
+"""Families of files: scenarios with mistakes, damaged and interrupted runs; and batches."""
 
 from __future__ import annotations
 
@@ -18,8 +18,31 @@ from fuzz.motions import MOTIONS, Motion, Numbers, Way, adaptive, constant
 from fuzz.verdicts import CRASH, FINDINGS, REFUSED, RIGHT, WRONG, Verdict, of_error
 
 SCENARIOS = Path(__file__).parents[1] / "examples" / "scenarios"
-_VALUES = ["-1", "0", "1e400", "nan", "inf", '"x"', "[]", "[[1]]", "{}", "true", "9" * 400, "1979-05-27", "''", "1e-320"]
-_VALUES += [f'"{"-" * 3000}1"', f'"{".".join("a" * 3000)}"', '"IRK()"', '"Adaptive()"', '"../../x"', "1000000000", "9" * 5000]
+_VALUES = [
+    "-1",
+    "0",
+    "1e400",
+    "nan",
+    "inf",
+    '"x"',
+    "[]",
+    "[[1]]",
+    "{}",
+    "true",
+    "9" * 400,
+    "1979-05-27",
+    "''",
+    "1e-320",
+]
+_VALUES += [
+    f'"{"-" * 3000}1"',
+    f'"{".".join("a" * 3000)}"',
+    '"IRK()"',
+    '"Adaptive()"',
+    '"../../x"',
+    "1000000000",
+    "9" * 5000,
+]
 _DAMAGE = ("bits", "truncated", "number", "attribute", "no variable", "no attribute")
 
 
@@ -324,4 +347,3 @@ def interrupted(system: Any, state: Any, method: Any, options: dict[str, Any]) -
         return carom.simulate(system, state, method, callback=stop, **options)
     except carom.Interrupted as stopped:
         return stopped.solution
-

@@ -9,7 +9,7 @@ from typing import Any
 from fuzz.verdicts import Verdict
 
 Numbers = dict[str, Any]
-_SECONDS = 20.0
+_SECONDS = 6.0
 _KEPT = ("method", "stepping", "order", "rate", "rtol", "atol", "h", "t0", "x", "save_every", "save_at", "stop", "span")
 
 

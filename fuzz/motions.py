@@ -306,7 +306,12 @@ def draw_dry_friction(rng: np.random.Generator) -> Numbers:
         n |= {"q0": [_u(rng, -2, 2)], "v0": [float(rng.choice([0.0, _u(rng, -1, 1)]))]}
     else:
         slope = _u(rng, -0.6, 0.6)
-        n |= {"k": 0.0, "a": 0.0, "push": float(9.81 * np.sin(slope)), "limit": float(9.81 * np.cos(slope)) * _u(rng, 0.1, 0.9)}
+        n |= {
+            "k": 0.0,
+            "a": 0.0,
+            "push": float(9.81 * np.sin(slope)),
+            "limit": float(9.81 * np.cos(slope)) * _u(rng, 0.1, 0.9),
+        }
         n |= {"u0": _u(rng, -1, 1), "b": float(rng.choice([0.0, _u(rng, 0, 2)])), "q0": [0.0], "v0": [_u(rng, -2, 2)]}
         n |= {"span": _u(rng, 1, 6), "t0": _far(rng) if n["b"] == 0.0 else 0.0}
     return n | {"rate": float(n["w"] + np.sqrt(n["k"]) + 0.5)}
@@ -333,7 +338,13 @@ def draw_hitting(rng: np.random.Generator) -> Numbers:
 
 def draw_spinning_ball(rng: np.random.Generator) -> Numbers:
     """A ball thrown with spin on a rough floor."""
-    n = {"g": _u(rng, 1, 10), "r": _u(rng, 0.1, 0.5), "j": _u(rng, 0.2, 0.9), "e": _u(rng, 0.1, 0.9), "mu": _u(rng, 0.05, 1)}
+    n = {
+        "g": _u(rng, 1, 10),
+        "r": _u(rng, 0.1, 0.5),
+        "j": _u(rng, 0.2, 0.9),
+        "e": _u(rng, 0.1, 0.9),
+        "mu": _u(rng, 0.05, 1),
+    }
     n |= {"q0": [0.0, _u(rng, 0.05, 1), 0.0], "v0": [_u(rng, -3, 3), _u(rng, -1, 2), _u(rng, -20, 20)]}
     fall = float(np.sqrt(2 * n["q0"][1] / n["g"]))
     return n | {"span": _u(rng, 1, 10) * fall, "rate": 2 / fall}
@@ -341,7 +352,12 @@ def draw_spinning_ball(rng: np.random.Generator) -> Numbers:
 
 def draw_rod(rng: np.random.Generator) -> Numbers:
     """A tumbling rod."""
-    n = {"g": _u(rng, 2, 10), "l": _u(rng, 0.3, 1), "e": _u(rng, 0.3, 0.9), "mu": float(rng.choice([0.0, _u(rng, 0, 0.4)]))}
+    n = {
+        "g": _u(rng, 2, 10),
+        "l": _u(rng, 0.3, 1),
+        "e": _u(rng, 0.3, 0.9),
+        "mu": float(rng.choice([0.0, _u(rng, 0, 0.4)])),
+    }
     n |= {"j": n["l"] ** 2 * _u(rng, 0.3, 1), "q0": [0.0, n["l"] + _u(rng, 0.1, 0.5), _u(rng, -1.2, 1.2)]}
     n |= {"v0": [_u(rng, -1, 1), _u(rng, -1, 0.5), _u(rng, -3, 3)]}
     fall = float(np.sqrt(2 * n["q0"][1] / n["g"]))

@@ -28,9 +28,7 @@ def integrated(rates: Callable, y0: np.ndarray, times: np.ndarray, max_step: flo
     """Rows of an ODE at increasing times from 0, to 1e-12."""
     if times[-1] == 0.0:
         return np.tile(y0, (len(times), 1))
-    found = solve_ivp(
-        rates, (0.0, times[-1]), y0, "DOP853", t_eval=times, rtol=1e-12, atol=1e-14, max_step=max_step
-    )
+    found = solve_ivp(rates, (0.0, times[-1]), y0, "DOP853", t_eval=times, rtol=1e-12, atol=1e-14, max_step=max_step)
     if not found.success:
         raise NoReferenceError(found.message)
     return found.y.T

@@ -16,7 +16,7 @@ import numpy as np
 from fuzz.verdicts import RIGHT, WARNED, WRONG, Verdict, of_error
 
 Numbers = dict[str, Any]
-PRELUDE = '''\
+PRELUDE = """\
 import jax.numpy as jnp
 import numpy as np
 
@@ -51,13 +51,20 @@ class Spring:
 
 def swing(k):
     return carom.System(mass=1.0, potential=lambda q: k * jnp.cos(q[0]))
-'''
+"""
 _WRONG = {
     "t1": ["None", "[1.0]", "np.array([1.0, 2.0])", "1j", "10**400", "'x'", "nan", "inf", "-1.0", "{}"],
     "h": ["0.0", "-0.1", "nan", "inf", "'x'", "1j", "[0.1]", "None"],
     "save_every": ["0", "-1", "2.5", "'x'", "10**30", "[1]", "nan"],
     "save_at": ["[]", "'x'", "[1j]", "[nan]", "[2.0]", "[-0.5]", "[None]", "{}"],
-    "stop": ["1.0", "lambda q: q[0]", "lambda t, q, v: None", "lambda t, q, v: [q, v]", "'x'", "lambda t, q, v: q['a']"],
+    "stop": [
+        "1.0",
+        "lambda q: q[0]",
+        "lambda t, q, v: None",
+        "lambda t, q, v: [q, v]",
+        "'x'",
+        "lambda t, q, v: q['a']",
+    ],
     "state": [
         "None",
         "[1.0]",
@@ -287,9 +294,10 @@ def draw_standstill(rng: np.random.Generator) -> Numbers:
     short = float(t0 + np.spacing(t0) * int(rng.integers(1, 4)))
     count = int((short - t0) / tiny) + 1
     state = f"carom.State(q=[1.0], v=[0.0], t={t0!r})"
+    verlet = f"carom.simulate(osc, {state}, carom.StormerVerlet()"
     calls = [
-        f"carom.simulate(osc, {state}, carom.StormerVerlet(), t1={short!r}, stepping=carom.Prescribed([{tiny!r}] * {count}))",
-        f"carom.simulate(osc, {state}, carom.StormerVerlet(), t1={t0 + 1e-3!r}, h={tiny!r})",
+        f"{verlet}, t1={short!r}, stepping=carom.Prescribed([{tiny!r}] * {count}))",
+        f"{verlet}, t1={t0 + 1e-3!r}, h={tiny!r})",
         f"carom.solve(osc, {state}, t1={short!r})",
         "carom.solve(osc, carom.State(q=[1.0], v=[0.0], t=1e16), t1=1e16 + 4.0)",
     ]

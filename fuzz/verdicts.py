@@ -25,11 +25,12 @@ _RAW = re.compile(
     r"Tracer|jvp called|incompatible shapes|tangent shapes|scan body|cannot reshape|'NoneType' object|object is not "
     r"callable|missing \d+ required positional|unexpected keyword|carry input|carry output|XlaRuntime|jaxlib|HDF5|"
     r"h5py|unsupported operand|could not convert string|has no attribute|not subscriptable|index \d+ is out of bounds|"
-    r"setting an array element|inhomogeneous|broadcast|dtype|Unable to|float\(\) argument|must be real number|"
+    r"setting an array element|inhomogeneous shape|broadcast|dtype|Unable to|float\(\) argument|must be real number|"
     r"can't convert|iteration over|abstract array|ufunc|zero-size array|list index|too large to convert"
 )
 _ASIDE = re.compile(r"\((?:[^()]|\([^()]*\))*\)")
-_USERS = re.compile(r"(potential|force|forces|stop|gap|slip|slip_velocity|limit|mass|constraints|kinematics)\b[^:]{0,40}: ")
+_ROLES = "potential|forces?|stop|gap|slip|slip_velocity|limit|mass|constraints|kinematics"
+_USERS = re.compile(rf"({_ROLES})\b[^:]{{0,40}}: ")
 
 
 @dataclass(frozen=True)
