@@ -20,7 +20,7 @@ from typing import Any
 from fuzz.cases import Case, drawn, families
 from fuzz.minimise import minimised
 from fuzz.snippets import SNIPPETS
-from fuzz.verdicts import CRASH, FINDINGS, HANG, MEANING, UNJUDGED, Verdict
+from fuzz.verdicts import CRASH, FINDINGS, HANG, MEANING, UNJUDGED, WARNED, Verdict
 
 _COMPILING = 300.0  # seconds for the first case of a program, which compiles it
 _RUNNING = 60.0  # seconds for every other case
@@ -183,7 +183,13 @@ def summary(results: list[Result]) -> str:
     lines.append(f"{len(results)} cases, {len(programs)} programs, {total:.0f} s in cases")
     harness = [r for r in results if r.verdict.kind == UNJUDGED and r.verdict.detail.startswith("the harness")]
     lines += [f"case {r.case.index}: {r.verdict.detail}" for r in harness]
+    lines += [f"warned, case {r.case.index} ({r.case.program}): {r.verdict.detail}" for r in results if is_warned(r)]
     return "\n".join(lines)
+
+
+def is_warned(result: Result) -> bool:
+    """Whether the numbers were off and carom said so."""
+    return result.verdict.kind == WARNED
 
 
 def failed(results: list[Result]) -> bool:

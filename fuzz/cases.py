@@ -15,6 +15,7 @@ from fuzz.snippets import SNIPPETS
 
 SHARE = {
     "driven": 18,
+    "kicked": 5,
     "spring": 5,
     "pendulum": 4,
     "double pendulum": 3,
@@ -37,7 +38,6 @@ SHARE = {
     "batch": 3,
     "resumed": 2,
 }
-CHEAP = ("spring", "hitting", "scenario", "damaged file", "argument")  # for the suite
 
 
 @dataclass(frozen=True)

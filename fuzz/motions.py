@@ -24,6 +24,8 @@ Numbers = dict[str, Any]
 _MULTIPLE = 30.0
 _FIRST_ORDER = (5e-4, 5e-3)  # rate times h of methods of order one
 _HOPELESS = 0.5  # of the size of the motion: a larger allowed error judges nothing
+_PIECES = 200  # steps of a prescribed list
+_UNEVEN = f"(lambda w: w / w.sum())(1.0 + 0.5 * np.sin(np.arange({_PIECES}.0)))"
 _ROWS = 6  # rows that are compared where no times are asked for
 
 
@@ -98,6 +100,7 @@ class Motion:
         stepping = {
             "constant": f"carom.Constant({n['h']!r})",
             "adaptive": f"carom.Adaptive({n['rtol']!r}, {n['atol']!r})",
+            "prescribed": f"carom.Prescribed({n['span']!r} * {_UNEVEN})",
             "switching": f"carom.Switching({1e-5 * n['span']!r}, {0.02 * n['span']!r})",
         }[n["stepping"]]
         return f"carom.simulate(system, state, {n['method']}, stepping={stepping}, save_every={n['save_every']}{more})"
@@ -108,7 +111,7 @@ class Motion:
             warnings.simplefilter("always")
             try:
                 system, state = self.build(n)
-                names = {"carom": carom, "system": system, "state": state}
+                names = {"carom": carom, "np": np, "system": system, "state": state}
                 names |= {self.stop.__name__: self.stop} if self.stop else {}
                 solution = eval(self.call(n), names)
             except Exception as error:
@@ -122,24 +125,26 @@ class Motion:
 
     def judged(self, n: Numbers, solution: Any, said: list[str]) -> Verdict:
         """Compare rows with the truth."""
-        judged = {name: x for name, x in solution.columns.items() if name != "error"}  # no estimate: NaN on purpose
-        bad = [name for name, x in judged.items() if not np.isfinite(x).all()]
-        if bad:
-            return Verdict(WARNED if said else WRONG, f"not finite: {', '.join(bad)}")
+        sick = [name for name, x in solution.columns.items() if name != "error" and not np.isfinite(x).all()]
+        if sick not in ([], ["residual"]):  # `error` is NaN on purpose where there is no estimate
+            return Verdict(WARNED if said else WRONG, f"not finite: {', '.join(sick)}")
         try:
             end = self.ended(n, solution)
             times, allowed = self.truth(n, solution)
         except NoReferenceError as error:
             return Verdict(UNJUDGED, str(error))
-        found = end or self.budget(n, solution) or compared(times, allowed)
-        if found is None:
+        found = end or self.budget(n, solution) or compared(times, allowed) or (sick and "not finite: residual")
+        if not found:
             return Verdict(UNJUDGED, "ill-conditioned") if allowed.hopeless else Verdict(RIGHT)
         return Verdict(WARNED, f"{found}; {said[0][:150]}") if said else Verdict(WRONG, found)
 
     def ended(self, n: Numbers, solution: Any) -> str | None:
-        """Whether the run ended where it had to."""
+        """Whether the run began, went on and ended where it had to."""
         if n["save_at"] is not None:
-            return None
+            asked = [n["t0"] + s for s in n["save_at"]]
+            return None if np.array_equal(solution.t, asked) else f"rows at {solution.t.tolist()}, asked for {asked}"
+        if (np.diff(solution.t) < 0).any() or solution.t[0] != n["t0"] or solution.q[0].tolist() != n["q0"]:
+            return "the first row is not the start, or time goes back"
         if not n.get("stop"):
             wanted = n["t0"] + n["span"]
             return None if solution.t[-1] == wanted else f"ended at t = {solution.t[-1]!r}, not at {wanted!r}"
@@ -164,7 +169,7 @@ class Motion:
         size, q0, v0 = self.asked(n), np.array(n["q0"]), np.array(n["v0"])
         q, v = self.reference(n, q0, v0, times)
         q_size, v_size = (max(np.max(np.abs(x)), 1e-6) for x in (q, v))
-        size += n["atol"] / min(q_size, v_size) if n["stepping"] != "constant" else 0.0
+        size += n["atol"] / min(q_size, v_size) if n["stepping"] in ("tolerances", "adaptive") else 0.0
         changed = [
             self.reference(n, q0 + i * size * q_size, v0 + j * size * v_size, times)
             for i, j in ((1, 0), (-1, 0), (0, 1), (0, -1))
@@ -181,6 +186,8 @@ class Motion:
         clock = np.spacing(n["t0"]) * n["rate"] if n["t0"] and (self.ends or n["save_at"] is not None) else 0.0
         if n["stepping"] == "constant":
             return (n["rate"] * n["h"]) ** n["order"] + clock
+        if n["stepping"] == "prescribed":
+            return (n["rate"] * 1.5 * n["span"] / _PIECES) ** n["order"] + clock
         if n["stepping"] == "switching":
             return 1e-5 * n["span"] * n["rate"] + 1e-7 + clock
         return n["rtol"] + clock
@@ -199,6 +206,23 @@ class Motion:
             wanted = ""
         tail.append(f"print(sol.t[-1], sol.q[-1], sol.v[-1]){wanted}")
         return "\n\n\n".join([head, *(s.rstrip() for s in sources), "\n".join(tail)])
+
+
+class Kicked(Motion):
+    """A force that jumps; steps of constant size need the jumps declared."""
+
+    def numbers(self, rng: np.random.Generator) -> Numbers:
+        """A case."""
+        n = super().numbers(rng)
+        return n | {"declared": n["declared"] or n["stepping"] == "constant"}
+
+    def asked(self, n: Numbers) -> float:
+        """A jump that is not declared is met by error estimates that are no estimates there: ten times as much."""
+        return super().asked(n) * (1.0 if n["declared"] else 10.0)
+
+    def program(self, n: Numbers) -> str:
+        """Declared jumps are another program."""
+        return f"{super().program(n)} {'declared' if n['declared'] else 'unseen'}"
 
 
 @dataclass
@@ -263,6 +287,15 @@ def draw_driven(rng: np.random.Generator) -> Numbers:
         if n["stop"]:
             n |= {"low": _u(rng, -1.0, 0.2), "q0": [_u(rng, 0.5, 1)], "t0": 0.0}
     return n | {"rate": float(rate)}
+
+
+def draw_kicked(rng: np.random.Generator) -> Numbers:
+    """A force that is switched on and off, declared as jumps or not, in a run that is otherwise quiet."""
+    n = {"k": float(rng.choice([0.0, _u(rng, 0.1, 2)])), "force": _u(rng, -2, 2), "span": _u(rng, 3, 15), "t0": 0.0}
+    on = _u(rng, 0.1, 0.8) * n["span"]
+    n |= {"on": on, "off": on + _u(rng, 0.01, 0.19) * n["span"], "declared": bool(rng.random() < 0.5)}
+    n |= {"q0": [float(rng.choice([0.0, _u(rng, -1, 1)]))], "v0": [0.0]}
+    return n | {"rate": 1.5 + 2 / n["span"]}
 
 
 def draw_spring(rng: np.random.Generator) -> Numbers:
@@ -400,6 +433,14 @@ MOTIONS = {
             ),
             stop=systems.driven_stop,
         ),
+        Kicked(
+            "kicked",
+            systems.kicked,
+            (systems.kick, systems.stiffness_energy),
+            draw_kicked,
+            oracles.kicked,
+            (SOLVE, SOLVE, constant("IRK(carom.gauss(2))", 4)),
+        ),
         Motion(
             "spring",
             systems.spring,
@@ -411,6 +452,7 @@ MOTIONS = {
                 constant("PseudoEnergy()", 2),
                 constant("LobattoIIIAB(2)", 2),
                 adaptive("ExplicitRK(carom.explicit(5))"),
+                Way("carom.IRK(carom.gauss(2))", "prescribed", 4),
             ),
         ),
         Motion(

@@ -166,6 +166,18 @@ class Track:
         return rows[:, 0], rows[:, 1]
 
 
+def kicked(n: Numbers, q0: Any, v0: Any, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A spring that is pushed with a constant force from `on` to `off`."""
+    track, x, v, t = Track(times), float(q0[0]), float(v0[0]), 0.0
+    quiet = n | {"c": 0.0, "a": 0.0, "w": 1.0}
+    for end, force in ((n["on"], 0.0), (n["off"], n["force"]), (np.inf, 0.0)):
+        flow = linear_flow(quiet, force, t, x, v)
+        track.until(end, flow)
+        if end < np.inf:
+            (x, v), t = flow(end), end
+    return track.result()
+
+
 def dry_friction(n: Numbers, q0: Any, v0: Any, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """x'' + c x' + k x = push + a cos(w t) - limit Sign(x' - u(t)) with a belt u = u0 + b sin(w t)."""
     u0, b, w, limit = n["u0"], n["b"], n["w"], n["limit"]

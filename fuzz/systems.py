@@ -28,6 +28,22 @@ def driven(n):
     return system, carom.State(q=n["q0"], v=n["v0"], t=n["t0"])
 
 
+def kick(t, q, v, p):
+    on = (t >= p["t0"] + p["on"]) & (t < p["t0"] + p["off"])
+    return jnp.where(on, p["force"], 0.0) - 0.0 * v
+
+
+def stiffness_energy(q, p):
+    return 0.5 * p["k"] * q[0] ** 2
+
+
+def kicked(n):
+    params = {name: n[name] for name in ("k", "force", "on", "off", "t0")}
+    jumps = [n["t0"] + n["on"], n["t0"] + n["off"]] if n["declared"] else ()
+    system = carom.System(1.0, stiffness_energy, {"kick": kick}, params=params, jumps=jumps)
+    return system, carom.State(q=n["q0"], v=n["v0"], t=n["t0"])
+
+
 def spring_potential(q, p):
     return 0.5 * p["k"] * q[0] ** 2 + 0.25 * p["k3"] * q[0] ** 4
 
