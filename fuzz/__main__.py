@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 
-from fuzz.campaign import campaign, failed, summary, tried, work
+from fuzz.campaign import Campaign, failed, summary, tried, work
 from fuzz.cases import SHARE, drawn, families
 
 
@@ -23,14 +23,14 @@ def main() -> int:
     if unknown := set(only) - set(SHARE):
         parser.error(f"no such family: {', '.join(unknown)}")
     if given.worker:
-        work(given.seed, json.load(sys.stdin), only, scripts=True)
+        work(given.seed, json.load(sys.stdin), only)
         return 0
     if given.case is not None:
         case = drawn(given.seed, given.case, only)
         verdict = tried(given.seed, case)
         print(f"{families(given.seed)[case.family].script(case.numbers)}\n\n# {verdict.kind}: {verdict.detail}")
         return 0
-    results = campaign(given.seed, given.count, only)
+    results = Campaign(given.seed, given.count, only).run()
     print(f"\n{summary(results)}")
     return int(failed(results))
 

@@ -24,17 +24,17 @@ from fuzz.verdicts import CRASH, FINDINGS, HANG, MEANING, UNJUDGED, WARNED, Verd
 
 _COMPILING = 300.0  # seconds for the first case of a program, which compiles it
 _RUNNING = 60.0  # seconds for every other case
+_AT_ONCE = 400  # cases of one worker: compiled programs are never freed
 _SCRIPTS = 1  # printed for one program and class
 
 
 @dataclass(frozen=True)
 class Result:
-    """A case, its verdict, the seconds it took and, for a finding, a script."""
+    """A case, its verdict and the seconds it took."""
 
     case: Case
     verdict: Verdict
     seconds: float
-    script: str = ""
 
 
 def ordered(seed: int, indices: range | list[int], only: tuple[str, ...] = ()) -> list[Case]:
@@ -51,7 +51,7 @@ def tried(seed: int, case: Case) -> Verdict:
         return Verdict(UNJUDGED, f"the harness failed: {traceback.format_exc(limit=-2)}")
 
 
-def work(seed: int, indices: list[int], only: tuple[str, ...], scripts: bool) -> None:
+def work(seed: int, indices: list[int], only: tuple[str, ...]) -> None:
     """The worker: run these cases in this order and print what became of them."""
     printed: Counter[tuple[str, str]] = Counter()
     for index in indices:
@@ -59,12 +59,10 @@ def work(seed: int, indices: list[int], only: tuple[str, ...], scripts: bool) ->
         say(start=index)
         begun = time.perf_counter()
         verdict = tried(seed, case)
-        seconds, script = time.perf_counter() - begun, ""
-        if scripts and verdict.kind in FINDINGS and printed[case.program, verdict.kind] < _SCRIPTS:
+        say(done=index, kind=verdict.kind, detail=verdict.detail, seconds=time.perf_counter() - begun)
+        if verdict.kind in FINDINGS and printed[case.program, verdict.kind] < _SCRIPTS:
             printed[case.program, verdict.kind] += 1
-            say(shrink=index)
-            script = shrunk(seed, case, verdict)
-        say(done=index, kind=verdict.kind, detail=verdict.detail, seconds=seconds, script=script)
+            say(script=shrunk(seed, case, verdict))
 
 
 def shrunk(seed: int, case: Case, verdict: Verdict) -> str:
@@ -113,60 +111,71 @@ class Worker:
         return json.loads(line) if line.startswith("{") else {}
 
     def end(self) -> int:
-        """End the process, wherever it is."""
-        self.process.kill()
-        return self.process.wait()
+        """The exit code; a process that does not end by itself is ended."""
+        try:
+            return self.process.wait(timeout=5.0)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
 
 
-def campaign(seed: int, count: int, only: tuple[str, ...] = ()) -> list[Result]:
-    """Run cases 0 to count - 1 and print findings as they come."""
-    cases = {case.index: case for case in ordered(seed, range(count), only)}
-    left, results = list(cases), []
-    while left:
-        worker = Worker(seed, left, only)
-        current, limit, seen = None, _COMPILING, set()
+class Campaign:
+    """Cases 0 to count - 1 of a seed, and what became of them so far."""
+
+    def __init__(self, seed: int, count: int, only: tuple[str, ...] = ()):
+        self.seed, self.only = seed, only
+        self.cases = {case.index: case for case in ordered(seed, range(count), only)}
+        self.left, self.results = list(self.cases), []
+        self.current: int | None = None
+
+    def run(self) -> list[Result]:
+        """Worker after worker until no case is left."""
+        while self.left:
+            before = len(self.left)
+            worker = Worker(self.seed, self.left[:_AT_ONCE], self.only)
+            verdict = self.follow(worker)
+            if self.current is not None:
+                self.add(self.current, verdict, 0.0)
+                print(indented(families(self.seed)[self.results[-1].case.family].script(self.results[-1].case.numbers)))
+            elif len(self.left) == before:
+                msg = f"the worker ended before its first case: {verdict.detail}"
+                raise RuntimeError(msg)
+        return self.results
+
+    def follow(self, worker: Worker) -> Verdict:
+        """Listen to a worker until it ends or hangs, and what that says about the case it was in."""
+        self.current, limit, seen = None, _COMPILING, set()
         while True:
             try:
                 line = worker.heard(limit)
             except queue.Empty:
                 worker.end()
-                verdict = Verdict(HANG, f"no end after {limit:g} s")
-                break
+                return Verdict(HANG, f"no end after {limit:g} s")
             if line is None:
-                code = worker.end()
-                verdict = Verdict(CRASH, f"the process ended with code {code}")
-                break
+                return Verdict(CRASH, f"the process ended with code {worker.end()}")
             if "start" in line:
-                current, program = line["start"], cases[line["start"]].program
+                self.current, program = line["start"], self.cases[line["start"]].program
                 limit = _RUNNING if program in seen or program in SNIPPETS else _COMPILING
                 seen.add(program)
             elif "done" in line:
-                told = Verdict(line["kind"], line["detail"])
-                results.append(Result(cases[line["done"]], told, line["seconds"], line["script"]))
-                left.remove(line["done"])
-                show(results[-1], len(results), count)
-                current = None
-        if current is None:
-            if left and verdict.kind == CRASH:
-                msg = f"the worker ended before its first case: {verdict.detail}"
-                raise RuntimeError(msg)
-            continue
-        case = cases[current]
-        results.append(Result(case, verdict, limit, families(seed)[case.family].script(case.numbers)))
-        left.remove(current)
-        show(results[-1], len(results), count)
-    return results
+                self.add(line["done"], Verdict(line["kind"], line["detail"]), line["seconds"])
+            elif "script" in line:
+                print(indented(line["script"]), flush=True)
+
+    def add(self, index: int, verdict: Verdict, seconds: float) -> None:
+        """Note a result; print a finding at once, and now and then how far the campaign is."""
+        case, self.current = self.cases[index], None
+        self.results.append(Result(case, verdict, seconds))
+        self.left.remove(index)
+        if verdict.kind in FINDINGS:
+            print(f"\n{verdict.kind} case {index} ({case.program}): {verdict.detail}", flush=True)
+        if len(self.results) % 100 == 0:
+            print(f"\n{len(self.results)} of {len(self.cases)} cases", flush=True)
 
 
-def show(result: Result, number: int, count: int) -> None:
-    """Print a finding at once, and now and then how far the campaign is."""
-    if result.verdict.kind in FINDINGS:
-        case = result.case
-        print(f"\n{result.verdict.kind} case {case.index} ({case.program}): {result.verdict.detail}", flush=True)
-        if result.script:
-            print("\n".join(f"    {line}" for line in result.script.splitlines()), flush=True)
-    if number % 100 == 0:
-        print(f"{number} of {count} cases", flush=True)
+def indented(script: str) -> str:
+    """A script below its finding."""
+    return "\n".join(f"    {line}" for line in script.splitlines())
 
 
 def summary(results: list[Result]) -> str:

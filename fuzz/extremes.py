@@ -67,8 +67,12 @@ class Poisoned(Motion):
 
     def reached(self, n: Numbers) -> bool:
         """Whether the ball gets there, in its first fall."""
-        low = max(n["sick_energy"], n["sick_force"], n["sick_gap"], n["sick_stop"])
+        low = self.below(n)
         return low > 0 and n["span"] > 1.001 * np.sqrt(2 * (n["q0"][0] - low) / n["g"])
+
+    def below(self, n: Numbers) -> float:
+        """The height under which a function that is used is NaN."""
+        return max(n["sick_energy"], n["sick_force"], n["sick_gap"], n["sick_stop"] if n["stop"] else -1e9)
 
     def stumbled(self, n: Numbers, error: Exception) -> Verdict:
         """An error is due where the region is reached."""

@@ -10,6 +10,7 @@ from fuzz.verdicts import Verdict
 
 Numbers = dict[str, Any]
 _SECONDS = 6.0
+_SHORTEST = 0.2  # of the runs that are halved
 _KEPT = ("method", "stepping", "order", "rate", "rtol", "atol", "h", "t0", "x", "save_every", "save_at", "stop", "span")
 
 
@@ -42,7 +43,7 @@ def simpler(n: Numbers) -> Iterator[Numbers]:
     for name, plain in (("save_at", None), ("save_every", 1), ("stop", False)):
         if n.get(name) not in (plain, None):
             yield n | {name: plain}
-    if n["save_at"] is None and not n.get("when"):
+    if n["save_at"] is None and not n.get("when") and not n.get("on") and n["span"] > _SHORTEST:
         yield n | {"span": 0.5 * n["span"]}
     for name, value in n.items():
         if name in _KEPT or isinstance(value, (str, bool)) or value is None:
