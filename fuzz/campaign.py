@@ -24,6 +24,7 @@ from fuzz.verdicts import CRASH, FINDINGS, HANG, MEANING, UNJUDGED, WARNED, Verd
 
 _COMPILING = 300.0  # seconds for the first case of a program, which compiles it
 _RUNNING = 60.0  # seconds for every other case
+_QUICK = (*SNIPPETS, "runaway")  # families whose programs take no time to compile
 _AT_ONCE = 400  # cases of one worker: compiled programs are never freed
 _SCRIPTS = 1  # printed for one program and class
 
@@ -155,7 +156,8 @@ class Campaign:
                 return Verdict(CRASH, f"the process ended with code {worker.end()}")
             if "start" in line:
                 self.current, program = line["start"], self.cases[line["start"]].program
-                limit = _RUNNING if program in seen or program in SNIPPETS else _COMPILING
+                quick = program in seen or self.cases[self.current].family in _QUICK
+                limit = _RUNNING if quick else _COMPILING
                 seen.add(program)
             elif "done" in line:
                 self.add(line["done"], Verdict(line["kind"], line["detail"]), line["seconds"])
