@@ -2,8 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 WORKERS ?= 2
+COUNT ?= 200
+SEED ?= 0
 
-.PHONY: demo test slow lint format bench docs clean
+.PHONY: demo test slow fuzz lint format bench docs clean
 
 .venv/.installed: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -31,6 +33,9 @@ test: .venv/.test
 
 slow: .venv/.test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m slow
+
+fuzz: .venv/.test
+	$(BIN)/python -m fuzz --count $(COUNT) --seed $(SEED)
 
 lint: .venv/.test
 	$(BIN)/ruff check .
