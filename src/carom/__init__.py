@@ -34,7 +34,6 @@ from carom.methods.stability import StabilityWarning as StabilityWarning  # noqa
 from carom.methods.stability import stability_limit as stability_limit  # noqa: E402
 from carom.run import simulate as simulate  # noqa: E402
 from carom.solution import Solution as Solution  # noqa: E402
-from carom.solvers.interior_point import InteriorPoint as InteriorPoint  # noqa: E402
 from carom.solvers.newton import Newton as Newton  # noqa: E402
 from carom.solvers.pjor import PJOR as PJOR  # noqa: E402
 from carom.solvers.psor import PSOR as PSOR  # noqa: E402

@@ -80,6 +80,10 @@ def attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
     new, row = problem.stepping.attempt(system, problem.method, carry)
     if carry.work is not None:
         new = eqx.tree_at(lambda c: c.work, new, worked(carry.work, row), is_leaf=lambda x: x is None)
+    if not system.energy_is_seen:
+        lost = row.keep & jnp.isnan(system.potential_energy(new.state.t, new.state.q))
+        status = jnp.where(lost, Status.NOT_FINITE, new.status).astype(new.status.dtype)
+        new = eqx.tree_at(lambda c: c.status, new, status)
     if problem.stop is not None:
         new, row = end_where_negative(problem, system, carry, new, row)
     event = jnp.any(row.info.event != 0) if row.info.event is not None else False

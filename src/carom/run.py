@@ -187,6 +187,9 @@ def simulate(
     """
     if isinstance(h, Tracer):
         refuse_traced(None, None, h)
+    if save_at is not None and save_every != 1:
+        msg = "give save_every= or save_at=, not both: values at given times come from all steps"
+        raise ValueError(msg)
     with deferred():
         run = prepare(system, state, method, t1, chosen_stepping(h, stepping), save_every, stop)
         return finish(run, callback, progress, save_at)
@@ -229,7 +232,13 @@ def finish(run: Run, callback: Any, progress: Any, save_at: Numbers | None) -> S
         ask(solution.method, "review", solution)
         warn_of_created_energy(solution)
         look()
-    return solution if save_at is None else solution.interpolated(save_at)
+    return solution if save_at is None else solution.interpolated(reached(solution, save_at))
+
+
+def reached(solution: Solution, save_at: Numbers) -> np.ndarray:
+    """The times that a run got to before it was stopped."""
+    times = np.atleast_1d(np.asarray(save_at, float))
+    return times[times <= solution.t[-1]]
 
 
 def raise_failure(run: Run, solution: Solution) -> NoReturn:

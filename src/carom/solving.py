@@ -14,7 +14,7 @@ import numpy as np
 from carom.choice import Choice, Plan, planned, time_stepping
 from carom.evidence import moves
 from carom.progress import Progress
-from carom.run import simulate
+from carom.run import reached, simulate
 from carom.solution import Solution
 from carom.state import Numbers, SimulationError, State, Status
 from carom.systems.constrained import velocity_residual
@@ -76,7 +76,7 @@ def solve(
     if verify and plan.second is not None:
         checks[f"difference to {plan.second.choice.method}"] = compared(solution, plan.second, system, state, options)
     solution.choice = replace(solution.choice, checks=checks)
-    return solution.interpolated(save_at) if verify and save_at is not None else solution
+    return solution.interpolated(reached(solution, save_at)) if verify and save_at is not None else solution
 
 
 def carried_out(plan: Plan, system: System, state: State, options: dict[str, Any], save_at: Any) -> Solution:

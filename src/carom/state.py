@@ -42,16 +42,22 @@ class Status(enum.IntEnum):
 
 _MESSAGES = {
     Status.OK: ("the step succeeded", ""),
-    Status.NEWTON_DIVERGED: ("Newton's method did not converge", "Reduce h, or use a method with a smoother equation"),
-    Status.NOT_FINITE: ("the state became NaN or infinite", "Reduce h, or check the system with carom.check"),
-    Status.CONTACT_NOT_SOLVED: ("the contact solver did not converge", "Reduce h or raise the solver's max_iter"),
+    Status.NEWTON_DIVERGED: (
+        "Newton's method did not converge",
+        "Take smaller steps, or use a method with a smoother equation",
+    ),
+    Status.NOT_FINITE: ("the state became NaN or infinite", "Take smaller steps, or check the system with carom.check"),
+    Status.CONTACT_NOT_SOLVED: (
+        "the contact solver did not converge",
+        "Take smaller steps or raise the solver's max_iter",
+    ),
     Status.STEP_TOO_SMALL: (
         "the step size fell under its minimum",
         "Loosen the tolerance, or declare the instants at which forces jump with System(jumps=...)",
     ),
     Status.CONSTRAINTS_LOST_RANK: ("the constraint matrix lost rank", "Remove redundant constraints"),
     Status.NO_POST_IMPACT_STATE: ("no post-impact state exists", "Check restitution and friction"),
-    Status.EVENT_NOT_LOCATED: ("an event could not be located", "Reduce h"),
+    Status.EVENT_NOT_LOCATED: ("an event could not be located", "Take smaller steps"),
     Status.TOO_MANY_EVENTS: ("too many events without a whole step between them", "Use carom.Switching"),
     Status.NO_CONSISTENT_MODE: (
         "no mode of the contacts is consistent",

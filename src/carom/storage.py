@@ -34,7 +34,7 @@ from carom.models.registry import build, registry
 from carom.run import Run, finish, stop_function, stride
 from carom.signals import deferred
 from carom.solution import RowStore, Solution, append
-from carom.solvers import interior_point, newton, pjor, psor, semismooth
+from carom.solvers import newton, pjor, psor, semismooth
 from carom.state import Carry, Clock, State, Status
 from carom.stepping.base import AbstractStepping
 from carom.systems.arguments import users_frame
@@ -43,7 +43,7 @@ from carom.tableaux import Tableau, from_name
 
 _RECORDS = {  # the classes that a stored method or stepping may be made of
     name: kind
-    for place in (methods, steppings, interior_point, newton, pjor, psor, semismooth)
+    for place in (methods, steppings, newton, pjor, psor, semismooth)
     for name, kind in vars(place).items()
     if isinstance(kind, type) and issubclass(kind, eqx.Module) and kind.__module__.startswith("carom.")
 }
@@ -464,6 +464,9 @@ def _flat(plain: Any, name: str = "") -> Iterator[tuple[str, str]]:
         yield name, plain["class"]
         for field, value in plain["fields"].items():
             yield from _flat(value, f"{name}.{field}".removeprefix("."))
+    elif isinstance(plain, dict) and "dictionary" in plain:
+        for key, value in plain["dictionary"].items():
+            yield from _flat(value, f"{name}[{key}]")
     else:
         yield name, str(plain).split(" at 0x")[0]
 

@@ -109,5 +109,5 @@ def test_a_run_inside_a_transformation_is_refused_with_what_to_do(run, change):
 
 
 def test_a_step_longer_than_the_run_is_told():
-    with pytest.warns(UserWarning, match="h = 1.5 is longer than the run: one step of 1 is taken"):
+    with pytest.warns(UserWarning, match="h = 1.5 is longer than the run, t1 - t0 = 1, which becomes one step"):
         assert len(run(h=1.5)) == 2

@@ -99,6 +99,10 @@ class MoreauMidpoint(AbstractMethod):
         rows = contact_rows(system, t_M, q_M, u)
         acceleration, M_inv_W = _over_mass(system, t_M, q_M, memory.M_inv, system.force(t_M, q_M, u), rows.W)
         du = h * acceleration + rows.blank
+        if rows.laws.rows == 0:
+            u_E = u + du
+            q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))
+            return Step(state.moved(t + h, q_E, u_E), memory, Info(mode=memory.mode, event=jnp.zeros(0, jnp.int32)))
         closed = memory.mode[: rows.laws.contacts] == CONSTRAINT
         along, turn = _turning(system, rows, closed, t_M, q_M, u, h)
         stays = along & closed
@@ -113,10 +117,6 @@ class MoreauMidpoint(AbstractMethod):
         problem = eqx.tree_at(lambda p: p.c, problem, c)
         lifts = stays & problem.doubtful & (c[: along.size] >= 0)  # of two motions of a sliding contact the smooth one
         problem = eqx.tree_at(lambda p: p.active, problem, problem.active & ~lifts)
-        if rows.laws.rows == 0:
-            u_E = u + du
-            q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))
-            return Step(state.moved(t + h, q_E, u_E), memory, Info(mode=memory.mode, event=jnp.zeros(0, jnp.int32)))
         result = self.solver(problem, without_self_stress(problem, h * memory.force))
         u_E = u + du + times(M_inv_W, result.P)  # (15)
         q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))  # (21)

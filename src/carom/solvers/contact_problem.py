@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from carom.solvers.small import times
+from carom.state import Status
 
 CONSTRAINT, IMPRESSED = np.int32(0), np.int32(1)
 _TINY = 1e-290
@@ -155,6 +156,12 @@ def contact_problem(W: Array, M_inv_W: Array, laws: Laws, **data: Array) -> Cont
     G = times(W, M_inv_W)
     diagonal = laws.shared(jax.vmap(times)(W, M_inv_W.T), jnp.sum)
     return ContactProblem(G, jnp.where(diagonal > 0, diagonal, 1.0), laws=laws, **data)
+
+
+def solved(residual: Array, tol: Array | float) -> Array:
+    """The status that belongs to a residual."""
+    failure = jnp.where(jnp.isfinite(residual), Status.CONTACT_NOT_SOLVED, Status.NOT_FINITE)
+    return jnp.where(residual <= tol, Status.OK, failure).astype(jnp.int32)
 
 
 class ContactResult(eqx.Module):

@@ -19,8 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.solvers.contact_problem import ContactProblem, ContactResult, Laws
-from carom.state import Status
+from carom.solvers.contact_problem import ContactProblem, ContactResult, Laws, solved
 
 _TO_THE_BORDER = 0.99
 _EXHAUSTED = 1e-28  # of the first m: nothing is gained beyond
@@ -29,16 +28,10 @@ _BILATERAL_DAMPING = 1e-13  # of the diagonal: bilateral rows may depend on each
 
 
 class InteriorPoint(eqx.Module):
-    """Primal-dual interior points: some twenty iterations whatever the friction, also where laws are redundant.
+    """Primal-dual interior points: some twenty iterations, also where laws are redundant and almost contradict.
 
-    Not for friction elements. `SemismoothNewton` calls it where its own iterations fail.
-
-    Args:
-        tol: wanted residual, relative to the impulses.
-        max_iter: iterations after which the step counts as failed.
-
-    Example:
-        >>> method = carom.MoreauMidpoint(solver=carom.InteriorPoint(tol=1e-10))
+    What `SemismoothNewton` calls where its own iterations fail, and polishes: alone they may end at a residual of 1e-3.
+    Not for friction elements.
     """
 
     tol: float = 1e-12
@@ -46,9 +39,6 @@ class InteriorPoint(eqx.Module):
 
     def __call__(self, problem: ContactProblem, P: Array) -> ContactResult:
         """Solve; the guess P counts only if it is the better one in the end."""
-        if problem.laws.elements:
-            msg = "InteriorPoint does not handle friction elements: use SemismoothNewton()"
-            raise ValueError(msg)
         cones = Cones.of(problem)
         residual = problem.residual(P, problem.equation(P))
 
@@ -68,8 +58,7 @@ class InteriorPoint(eqx.Module):
         m = cones.mean(y, z)
         start = (y, z, P, jnp.where(jnp.isfinite(residual), residual, jnp.inf), m, m, jnp.zeros((), jnp.int32))
         _, _, P, residual, _, _, k = jax.lax.while_loop(running, iterate, start)
-        status = jnp.where(residual <= self.tol, Status.OK, Status.CONTACT_NOT_SOLVED).astype(jnp.int32)
-        return ContactResult(P, residual, k, status)
+        return ContactResult(P, residual, k, solved(residual, self.tol))
 
 
 class Cones(eqx.Module):

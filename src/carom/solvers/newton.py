@@ -81,7 +81,7 @@ def newton(
         defect_trial = norm(r_trial)
         better = (defect_trial <= jnp.maximum(defect, 1.0)) | (alpha <= _SMALLEST_DAMPING)
         ratio = jnp.where(k > 0, size / jnp.maximum(last, 1e-300), 1.0)
-        left = jnp.where(ratio < 1.0, ratio / jnp.maximum(1.0 - ratio, 1e-16), jnp.inf) * size
+        left = jnp.where(ratio < 1.0, ratio / jnp.maximum(1.0 - ratio, 1e-16) * size, jnp.inf)
         whole = alpha == 1.0
         settled = (size <= 1.0) | (whole & (left <= 1.0)) | (whole & (k > 2) & (ratio > 0.5) & (size <= _ROUNDING))
         x, r = jax.tree.map(lambda a, b: jnp.where(better, a, b), (trial, r_trial), (x, r))

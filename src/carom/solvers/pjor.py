@@ -10,8 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from carom.solvers.contact_problem import ContactProblem, ContactResult
-from carom.state import Status
+from carom.solvers.contact_problem import ContactProblem, ContactResult, solved
 
 
 class PJOR(eqx.Module):
@@ -58,5 +57,4 @@ def relax(
         return P, problem.residual(P, problem.equation(P)), k + 1
 
     P, residual, k = jax.lax.while_loop(running, body, (P, residual, jnp.zeros((), jnp.int32)))
-    failure = jnp.where(jnp.isfinite(residual), Status.CONTACT_NOT_SOLVED, Status.NOT_FINITE)
-    return ContactResult(P, residual, k, jnp.where(residual <= settings.tol, Status.OK, failure).astype(jnp.int32))
+    return ContactResult(P, residual, k, solved(residual, settings.tol))

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.solvers.contact_problem import ContactProblem, ContactResult
+from carom.solvers.contact_problem import ContactProblem, ContactResult, solved
 from carom.solvers.enumeration import consistent_modes
 from carom.solvers.interior_point import InteriorPoint
 from carom.solvers.psor import PSOR
@@ -36,7 +36,7 @@ class SemismoothNewton(eqx.Module):
     Args:
         tol: wanted residual, relative to the impulses.
         max_iter: Newton iterations before the others take over.
-        fallback: the solver that goes on where Newton fails; by default `InteriorPoint`, with friction elements `PSOR`.
+        fallback: the solver that goes on where Newton fails; by default interior points, with elements `PSOR`.
         enumerate_modes: whether doubtful problems are enumerated.
         enough: residual that counts as solved where nothing reaches `tol`: laws that depend on each other may
             contradict each other a little, and the impulses that settle this are only as good.
@@ -80,7 +80,7 @@ class SemismoothNewton(eqx.Module):
         def rescue(found: ContactResult) -> ContactResult:
             best = self.fallback_for(problem)(problem, found.P)
             best = self.damped(problem, best)
-            status = jnp.where(best.residual <= self.enough, Status.OK, Status.CONTACT_NOT_SOLVED).astype(jnp.int32)
+            status = solved(best.residual, self.enough)
             result = ContactResult(best.P, best.residual, k + best.iterations, status)
             failed = status == Status.CONTACT_NOT_SOLVED
             return consistent_modes(problem, result, doubtful | failed) if enumerable else result

@@ -164,6 +164,7 @@ def _values_by_name(system: System, t: Array, q: Array, v: Array, stop: Any) -> 
         yield f"force '{name}'", system.named_force(name, t, q, v, lam)
     for name in system.potential:
         yield role_of("potential", name), system.part_force(name, t, q)
+        yield role_of("potential", name), system.part_energy(name, t, q)
     if system.rate_damping:
         yield "rate damping", system.damped_impulse(t, q)
     if system.hamiltonian is not None:

@@ -257,8 +257,12 @@ class System(eqx.Module):
     def part_energy(self, name: str, t: Array, q: Array) -> Array:
         """Energy of one part of the potential."""
         value = _evaluate(self.potential[name], self.given, t, q)
-        smooth = self.contacts is None and self.friction is None  # weights with contacts: constant forces stay constant
-        return seen(value, q) if smooth and isinstance(self.potential[name], UserFunction) else value
+        return seen(value, q) if self.energy_is_seen and isinstance(self.potential[name], UserFunction) else value
+
+    @property
+    def energy_is_seen(self) -> bool:
+        """Whether forces are NaN where the energy is; with contacts and friction constant forces stay constant."""
+        return self.contacts is None and self.friction is None
 
     def potential_energy(self, t: Array, q: Array) -> Array:
         """V(t, q), all parts; H(t, q, 0) of a Hamiltonian system."""
