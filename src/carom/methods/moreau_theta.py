@@ -29,6 +29,7 @@ from carom.state import Info, State, Status, Step
 from carom.systems.system import System
 
 _ITERATIONS = 30
+_FOLLOWED = 10  # of these with directions that follow
 _TOL = 1e-14
 _ROUNDING = 1e-9  # updates this small (relative) that no longer shrink are rounding
 _PROJECTIONS = 4
@@ -131,7 +132,11 @@ class MoreauTheta(AbstractMethod):
 def theta_step(
     system: System, state: State, h: Array, theta: Array | float, active: Array, P: Array, solver: Any
 ) -> Impact:
-    """Solve (16a-d) for given active contacts by Newton's method on the forces, the contact problem exact in each."""
+    """Solve (16a-d) for given active contacts by Newton's method on the forces, the contact problem exact in each.
+
+    Directions follow the iterates, for the first of them only: where corners of one body stick, the motion may jump with
+    the directions, and the iterates would never settle.
+    """
     t, q, v = state.t, state.q, state.v
     t_theta = t + theta * h
 
@@ -143,8 +148,8 @@ def theta_step(
         q_theta, v_theta = middle(v1)
         return system.mass_times(t_theta, q_theta, v1 - v) - h * system.force(t_theta, q_theta, v_theta)
 
-    def newton(v1: Array, P: Array) -> tuple[Impact, Array]:
-        rows = contact_rows(system, t_theta, middle(v1)[0], v1)
+    def newton(v1: Array, q_theta: Array, P: Array) -> tuple[Impact, Array]:
+        rows = contact_rows(system, t_theta, q_theta, v1)
         gamma_k = rows.gamma + rows.W @ (v - v1)  # relative velocities are affine in v
         columns = solve_small(jax.jacfwd(defect)(v1), jnp.vstack([defect(v1), rows.W]).T)
         free, M_inv_W = v1 - columns[:, 0], columns[:, 1:]
@@ -159,26 +164,28 @@ def theta_step(
         )
         result = solver(problem, without_self_stress(problem, P)) if rows.laws.rows else ContactResult.without_laws()
         new = free + M_inv_W @ result.P
-        size = jnp.max(jnp.abs(new - v1)) / (jnp.max(jnp.abs(new)) + jnp.max(jnp.abs(v)) + 1e-290)
+        scale = sum(jnp.max(jnp.abs(x)) for x in (new, v, free - v))  # at rest the impulses only stop the free motion
+        size = jnp.max(jnp.abs(new - v1)) / (scale + 1e-290)
         rows = eqx.tree_at(lambda r: r.gamma, rows, gamma_k)
         q1 = q + h * system.rate(t, q, (1 - theta) * v + theta * new)  # (16b)
         return Impact(q1, new, rows, problem, result, M_inv_W, jnp.zeros((), jnp.int32), size), size
 
     def body(loop):
-        old, last, _, k = loop
-        impact, size = newton(old.v, old.result.P)
+        old, q_theta, last, _, k = loop
+        q_theta = jnp.where(k < _FOLLOWED, middle(old.v)[0], q_theta)
+        impact, size = newton(old.v, q_theta, old.result.P)
         settled = (size <= _TOL) | ((size <= _ROUNDING) & (size >= 0.5 * last))
-        return impact, size, settled, k + 1
+        return impact, q_theta, size, settled, k + 1
 
     def running(loop):
-        _, size, settled, k = loop
+        _, _, size, settled, k = loop
         return ~settled & (k < _ITERATIONS) & ((k == 0) | jnp.isfinite(size))
 
-    shapes = jax.eval_shape(newton, v, P)[0]
+    shapes = jax.eval_shape(newton, v, q, P)[0]
     empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
     start = eqx.tree_at(lambda i: (i.v, i.result.P), empty, (v, P))
-    first = (start, jnp.asarray(jnp.inf), jnp.asarray(False), jnp.zeros((), jnp.int32))
-    impact, size, _, k = jax.lax.while_loop(running, body, first)
+    first = (start, q, jnp.asarray(jnp.inf), jnp.asarray(False), jnp.zeros((), jnp.int32))
+    impact, _, size, _, k = jax.lax.while_loop(running, body, first)
     return eqx.tree_at(lambda i: (i.iterations, i.update), impact, (k, size))
 
 
