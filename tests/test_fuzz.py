@@ -10,7 +10,7 @@ from fuzz.cases import families
 from fuzz.motions import MOTIONS
 from fuzz.verdicts import CRASH, FINDINGS, REFUSED, RIGHT, WRONG, of_error
 
-CHEAP = ("spring", "pendulum", "scenario", "resumed")
+CHEAP = ("spring", "pendulum", "argument", "damaged file", "scenario", "resumed")
 
 
 @pytest.mark.parametrize("name", CHEAP)

@@ -18,7 +18,7 @@ import numpy as np
 from carom.compiled import compiled
 from carom.methods.base import AbstractMethod, hermite, jet, quintic
 from carom.methods.contact_rows import event_table
-from carom.state import Carry, Clock, State, Status
+from carom.state import Carry, Clock, State, Status, reals
 from carom.stepping.base import AbstractStepping
 from carom.systems.arguments import users_frame
 from carom.systems.system import System
@@ -321,7 +321,7 @@ class Solution:
         Of order 6, from the equations of motion and their time derivative at both ends, where contact forces are known
         there; else cubic for positions and linear for velocities.
         """
-        times = np.atleast_1d(np.asarray(times, float))
+        times = np.atleast_1d(np.asarray(reals(times, "times", "a list of times")))
         if times.min() < self.t[0] or times.max() > self.t[-1]:
             msg = f"times must lie between {self.t[0]:g} and {self.t[-1]:g}"
             raise ValueError(msg)

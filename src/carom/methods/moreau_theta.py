@@ -134,8 +134,8 @@ def theta_step(
 ) -> Impact:
     """Solve (16a-d) for given active contacts by Newton's method on the forces, the contact problem exact in each.
 
-    Directions follow the iterates, for the first of them only: where corners of one body stick, the motion may jump with
-    the directions, and the iterates would never settle.
+    Directions follow the iterates, for the first of them only: where corners of one body stick, the motion may jump
+    with the directions, and the iterates would never settle.
     """
     t, q, v = state.t, state.q, state.v
     t_theta = t + theta * h

@@ -9,6 +9,7 @@ Letters: P impulses, W rows of the directions, G = W M^{-1} W^T (Delassus), r st
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -17,7 +18,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from carom.solvers.small import times
-from carom.state import Status
+from carom.state import Status, reals
 
 CONSTRAINT, IMPRESSED = np.int32(0), np.int32(1)
 _TINY = 1e-290
@@ -156,6 +157,20 @@ def contact_problem(W: Array, M_inv_W: Array, laws: Laws, **data: Array) -> Cont
     G = times(W, M_inv_W)
     diagonal = laws.shared(jax.vmap(times)(W, M_inv_W.T), jnp.sum)
     return ContactProblem(G, jnp.where(diagonal > 0, diagonal, 1.0), laws=laws, **data)
+
+
+def refuse_settings(solver: Any, *tolerances: str) -> None:
+    """Raise, by name, unless a solver's tolerances are positive and `max_iter` is a whole number."""
+    kind = type(solver).__name__
+    for name in tolerances:
+        value = getattr(solver, name)
+        array = reals(value, f"{kind}: {name}", "a positive number")
+        if isinstance(array, np.ndarray) and not (array.ndim == 0 and 0 < array < np.inf):
+            msg = f"{kind}: {name} must be a positive number, got {value}"
+            raise ValueError(msg)
+    if isinstance(solver.max_iter, bool) or not isinstance(solver.max_iter, (int, np.integer)) or solver.max_iter < 1:
+        msg = f"{kind}: max_iter must be a whole number of at least 1, got {solver.max_iter!r}"
+        raise ValueError(msg)
 
 
 def solved(residual: Array, tol: Array | float) -> Array:

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from carom.solvers.contact_problem import ContactProblem, ContactResult, solved
+from carom.solvers.contact_problem import ContactProblem, ContactResult, refuse_settings, solved
 
 
 class PJOR(eqx.Module):
@@ -28,6 +28,9 @@ class PJOR(eqx.Module):
 
     tol: float = 1e-12
     max_iter: int = 20000
+
+    def __check_init__(self):
+        refuse_settings(self, "tol")
 
     def __call__(self, problem: ContactProblem, P: Array) -> ContactResult:
         """Solve from the guess P."""

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from carom.solvers.contact_problem import ContactProblem, ContactResult
+from carom.solvers.contact_problem import ContactProblem, ContactResult, refuse_settings
 from carom.solvers.pjor import relax
 
 
@@ -30,6 +30,7 @@ class PSOR(eqx.Module):
     relaxation: float = 1.0
 
     def __check_init__(self):
+        refuse_settings(self, "tol")
         if isinstance(self.relaxation, (int, float)) and not 0 < self.relaxation < 2:
             msg = f"PSOR: relaxation must lie in (0, 2), got {self.relaxation}"
             raise ValueError(msg)

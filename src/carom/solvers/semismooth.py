@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.solvers.contact_problem import ContactProblem, ContactResult, solved
+from carom.solvers.contact_problem import ContactProblem, ContactResult, refuse_settings, solved
 from carom.solvers.enumeration import consistent_modes
 from carom.solvers.interior_point import InteriorPoint
 from carom.solvers.psor import PSOR
@@ -50,6 +50,9 @@ class SemismoothNewton(eqx.Module):
     fallback: Any = None
     enumerate_modes: bool = True
     enough: float = 1e-8
+
+    def __check_init__(self):
+        refuse_settings(self, "tol", "enough")
 
     def __call__(self, problem: ContactProblem, P: Array) -> ContactResult:
         """Solve from the guess P."""

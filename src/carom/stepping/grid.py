@@ -10,11 +10,11 @@ import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from carom.methods.base import AbstractMethod
-from carom.state import Carry, Numbers, Row, State, Status
+from carom.state import Carry, Numbers, Row, State, Status, reals
 from carom.stepping.base import SAME, AbstractStepping, Aim, after, take
 from carom.systems.system import System
 
-_MOST_STEPS = 2**53  # more cannot be counted, and a smaller h cannot move the time at the end of the run
+_MOST_STEPS = 1e13  # more take a month where a step takes 0.2 us; from 2^53 on time would not move
 
 
 class GridPosition(eqx.Module):
@@ -53,10 +53,11 @@ class Constant(AbstractStepping):
         return float(self.h)
 
     def objection(self, system: System, state: State, ends: Any) -> str | None:
-        """The steps must be countable."""
+        """The run must come to its end."""
         span = float(ends[-1] - ends[0])
         if span > _MOST_STEPS * float(self.h):
-            return f"h = {float(self.h):g} is too small for a run of length {span:g}: its steps cannot be counted"
+            many = span / float(self.h)
+            return f"h = {float(self.h):g} is too small for a run of length {span:g}: it would take {many:.2g} steps"
         return None
 
     def caution(self, span: float) -> str | None:
@@ -108,7 +109,7 @@ class Prescribed(AbstractStepping):
     remedy = "Leave out steps that are too small to move the time"
 
     def __init__(self, steps: Numbers):
-        sizes = np.atleast_1d(np.asarray(steps, float))
+        sizes = np.atleast_1d(np.asarray(reals(steps, "Prescribed: steps", "a list of positive numbers")))
         bad = ~(np.isfinite(sizes) & (sizes > 0))
         if sizes.ndim != 1 or sizes.size == 0 or bad.any():
             where = f"steps[{int(np.argmax(bad))}] = {sizes[np.argmax(bad)]}" if bad.any() else f"shape {sizes.shape}"

@@ -10,7 +10,7 @@ from jaxtyping import Array
 
 from carom.compiled import compiled
 from carom.methods.base import AbstractMethod, Gives
-from carom.state import Carry, Row, State, Status, Step
+from carom.state import Carry, Row, State, Status, Step, reals
 from carom.stepping.base import AbstractStepping, Aim, after, crawls, step_status, tried
 from carom.systems.system import System
 
@@ -57,6 +57,7 @@ class Reversible(AbstractStepping):
     remedy = "Loosen tol"
 
     def __check_init__(self):
+        reals(self.tol, "Reversible: tol", "a positive number")
         for name, value in (("tol", self.tol), ("h", self.h)):
             if isinstance(value, (int, float)) and not (np.isfinite(value) and value > 0):
                 msg = f"Reversible: {name} must be positive and finite, got {name} = {value}"

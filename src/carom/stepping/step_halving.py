@@ -20,7 +20,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.methods.base import AbstractMethod, Gives
-from carom.state import Carry, Info, Row, State, Status, Step
+from carom.state import Carry, Info, Row, State, Status, Step, reals
 from carom.stepping.base import AbstractStepping, Aim, after, choose, crawls, tried
 from carom.systems.system import System
 
@@ -65,6 +65,7 @@ class StepHalving(AbstractStepping):
         reject_missed: bool = True,
     ):
         for name, value, least in (("atol", atol, np.nextafter(0, 1)), ("rtol", rtol, 0.0)):
+            reals(value, f"StepHalving: {name}", "a number or one per coordinate")
             if not (np.isfinite(value).all() and (np.asarray(value) >= least).all()):
                 kind = "positive" if name == "atol" else "zero or positive"
                 msg = f"StepHalving: {name} must be {kind}, got {value}"

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.methods.base import AbstractMethod, Gives
-from carom.state import Carry, Mark, Row, State, Status
+from carom.state import Carry, Mark, Row, State, Status, reals
 from carom.stepping.base import SAME, AbstractStepping, Aim, Tried, after, choose, take
 from carom.systems.system import System
 
@@ -67,6 +67,8 @@ class Switching(AbstractStepping):
     remedy = "Raise h_min"
 
     def __init__(self, h_min: float, h_max: float, inaccurate: str = "retry"):
+        for name, value in (("h_min", h_min), ("h_max", h_max)):
+            reals(value, f"Switching: {name}", "a positive number")
         if not (np.isfinite(h_max) and 0 < h_min <= h_max):
             msg = f"Switching: needs 0 < h_min <= h_max, got h_min = {h_min}, h_max = {h_max}"
             raise ValueError(msg)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
+from carom.state import reals
 from carom.systems.arguments import UserFunction, numbers, user_function
 
 
@@ -116,7 +117,7 @@ class FrictionElements(eqx.Module):
         if callable(limit):
             self.limit = user_function(limit, "limit", ("t", "q", "v"))
             return
-        values = np.asarray(limit, float)
+        values = np.asarray(reals(limit, "FrictionElements: limit", "a number, or one number or pair per element"))
         pairs = values.ndim == 2 and values.shape[1] == 2
         if values.ndim > 1 and not pairs:
             msg = f"FrictionElements: limit must be a number, or one number or pair per element, got {values.shape}"

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
-from carom.state import Numbers, strong
+from carom.state import Numbers, reals, strong
 
 _MATERIALISED = 3  # interactions on at least this part of the coordinates are written to memory once, not recomputed
 
@@ -67,7 +67,7 @@ class Interactions(eqx.Module):
         self.stencil = None if stencil is None else tuple(int(s) for s in stencil)
         self.indices = None if indices is None else jnp.atleast_2d(jnp.asarray(indices, int))
         self.data = None if data is None else strong(data)
-        self.weight = jnp.asarray(weight, float)
+        self.weight = jnp.asarray(reals(weight, "Interactions: weight", "a number or one per interaction"))
         self.where = (where.start, where.stop)
         self.relative = bool(relative)
 

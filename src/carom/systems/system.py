@@ -488,7 +488,7 @@ def _rate(value: Any, name: str, potential: Mapping[str, Part]) -> Array | Part:
     if name not in potential:
         msg = f"rate_damping names '{name}', but the potential has the parts {names_of(list(potential))}"
         raise ValueError(msg)
-    gamma = np.asarray(value, float)
+    gamma = np.asarray(reals(value, f"rate_damping['{name}']", "a number or one per interaction"))
     if not (np.isfinite(gamma) & (gamma >= 0)).all():
         msg = f"rate_damping['{name}'] must be zero or positive, got {gamma}"
         raise ValueError(msg)

@@ -1,0 +1,77 @@
+"""What happens inside a step: laws that let go and hold again, gaps that close and open, unseen from its ends."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import carom
+from fuzz import oracles
+
+TIMES = np.array([9.0])
+
+
+def spring(q):
+    return 2.0 * q[0] ** 2
+
+
+def drive(t, q, v, p):
+    return p["a"] * jnp.cos(p["w"] * t) * jnp.ones(1)
+
+
+def rubbing(t, q, v, p):
+    return p["limit"] * jnp.ones(1)
+
+
+def slip(q, v):
+    return v[:1]
+
+
+def oscillator(a, w, limit):
+    friction = carom.FrictionElements(slip, rubbing)
+    return carom.System(1.0, spring, {"drive": drive}, params={"a": a, "w": w, "limit": limit}, friction=friction)
+
+
+def exact(a, w, limit, x0):
+    numbers = {"k": 4.0, "c": 0.0, "a": a, "w": w, "push": 0.0, "u0": 0.0, "b": 0.0, "limit": limit}
+    q, v = oracles.dry_friction(numbers, [x0], [0.0], TIMES)
+    return np.concatenate([q[0], v[0]])
+
+
+@pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-8])
+def test_no_slip_of_a_driven_oscillator_with_dry_friction_is_missed(rtol):
+    rng = np.random.default_rng(17)
+    for _ in range(20):
+        a, w, limit, x0 = rng.uniform([0.5, 0.3, 0.2, -1.5], [3.0, 1.8, 2.0, 1.5])
+        sol = carom.solve(oscillator(a, w, limit), carom.State([x0], [0.0]), t1=9.0, rtol=rtol, atol=rtol)
+        error = np.abs(np.concatenate([sol.q[-1], sol.v[-1]]) - exact(a, w, limit, x0)).max()
+        assert error <= 20 * rtol, f"a = {a}, w = {w}, limit = {limit}, x0 = {x0}"
+
+
+def test_a_floor_that_drops_away_and_comes_back_within_a_step_lets_the_mass_fly():
+    """The floor falls faster than the mass for a thirtieth of a step of 0.3."""
+
+    def floor(t):
+        return -2.0 * jnp.exp(-(((t - 1.15) / 0.04) ** 2))
+
+    shaken = carom.System(
+        1.0, lambda q: 9.81 * q[0], contacts=carom.Contacts(lambda t, q: q[:1] - floor(t), restitution=0.0)
+    )
+    start = carom.State([0.0], [0.0])
+    method = carom.EventCapturing(carom.radau_iia(3), projection=True)
+    coarse = carom.simulate(shaken, start, method, t1=3.0, stepping=carom.Adaptive(1e-6, 1e-8, h_max=0.1, first=0.1))
+    fine = carom.simulate(shaken, start, method, t1=3.0, stepping=carom.Adaptive(1e-9, 1e-11, h_max=1e-3))
+    assert np.count_nonzero(fine.events.kind == "opens") >= 1
+    times = np.linspace(1.1, 1.4, 30)
+    np.testing.assert_allclose(coarse.at(times)[0], fine.at(times)[0], atol=1e-4)
+
+
+def test_a_narrow_post_is_hit_though_both_ends_of_the_step_are_free():
+    post = carom.System(
+        1.0,
+        contacts=carom.Contacts(lambda q: (q[1] - jnp.exp(-(((q[0] - 0.52) / 0.01) ** 2)))[None], restitution=1.0),
+    )
+    flight = carom.State([0.0, 0.5], [1.0, 0.0])
+    method = carom.EventCapturing(carom.radau_iia(2))
+    sol = carom.simulate(post, flight, method, t1=1.0, stepping=carom.Adaptive(1e-6, 1e-9, h_max=0.03, first=0.03))
+    hit = 0.52 - 0.01 * np.sqrt(np.log(2.0))
+    assert sol.events.time[0] == pytest.approx(hit, abs=1e-5)
