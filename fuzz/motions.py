@@ -81,7 +81,7 @@ class Motion:
         n["stop"] = bool(n.get("stop")) and way == SOLVE
         n["save_every"] = int(rng.choice([1, 1, 1, 3, 50]))
         n["save_at"] = sorted(rng.uniform(0, n["span"], 5).tolist()) if rng.random() < 0.3 else None
-        if n["save_at"] is not None and rng.random() < 0.9:
+        if n["save_at"] is not None:
             n["save_every"] = 1
         return n
 

@@ -236,9 +236,9 @@ def finish(run: Run, callback: Any, progress: Any, save_at: Numbers | None) -> S
 
 
 def reached(solution: Solution, save_at: Numbers) -> np.ndarray:
-    """The times that a run got to before it was stopped."""
-    times = np.atleast_1d(np.asarray(save_at, float))
-    return times[times <= solution.t[-1]]
+    """The times that a run got to; if it was stopped before the last of them, its end in their place."""
+    times, end = np.atleast_1d(np.asarray(save_at, float)), solution.t[-1]
+    return times if np.max(times) <= end else np.append(times[times <= end], end)
 
 
 def raise_failure(run: Run, solution: Solution) -> NoReturn:
