@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -29,7 +30,7 @@ _LONGEST = 0.01  # of the run: a motion without force allows steps of any length
 _SECOND_LONGEST = 1 / 173  # of the run, for a second opinion: its stages lie elsewhere
 _SMALL = 50  # coordinates up to which an implicit second opinion is cheap
 _POWER_ITERATIONS = 30
-_ANY = IRK(gauss(1))  # takes the place of a method where only system and state are looked at
+_ANY = IRK(gauss(1)), Adaptive()  # take the place of method and stepping where only system and state are looked at
 _BEST_TIME_STEPPING = 1e-9  # relative accuracy that is asked of time-stepping as a second opinion
 _SMALLEST_PART = 1e-2  # of rtol times the run: the step with which Switching passes an event
 _LONGEST_PART = 0.02  # of the run: the longest step of Switching
@@ -65,19 +66,19 @@ class Choice:
 
 @dataclass(frozen=True)
 class Plan:
-    """A method with its stepping, the accuracy asked of them, all in words, and another plan for a second opinion."""
+    """A method with its stepping, the accuracy asked of them, all in words, and what makes a plan to compare with."""
 
     method: AbstractMethod
     stepping: AbstractStepping
     rtol: float
     choice: Choice
-    second: Plan | None = None
+    second: Callable[[], Plan] | None = None
 
 
 def planned(system: System, state: State, t1: float, rtol: Any, atol: Any) -> Plan:
     """The first of carom's usual methods that takes the system."""
     refuse_traced(system, state, t1, rtol)
-    refuse_kinds(system, state, _ANY, Adaptive(rtol, atol))
+    refuse_kinds(system, state, *_ANY)
     ends = segment_ends(system, state, t1)
     span = float(ends[-1] - ends[0])
     control, words = _control(rtol, atol, _LONGEST * span)
@@ -92,15 +93,20 @@ def planned(system: System, state: State, t1: float, rtol: Any, atol: Any) -> Pl
         refusal = refused(system, state, one.method, control, ends)
         if refusal is None:
             reasons = (f"{one.why}: {features_of(system)}", f"{'stiff' if stiff else 'not stiff'}: {pace}")
-            second = time_stepping(max(float(rtol), _BEST_TIME_STEPPING), atol, span) if span > 0 else None
-            if one.second is not None:
-                method, name = one.second
-                other, other_words = _control(rtol, atol, _SECOND_LONGEST * span)
-                second = Plan(method, other, float(rtol), Choice(name, other_words, ()))
+            second = partial(second_opinion, one, rtol, atol, span) if span > 0 else None
             return Plan(one.method, control, float(rtol), Choice(one.name, words, reasons), second)
         refusals.append((len(system.features - one.method.handles), refusal))
     msg = f"carom.solve: no method takes this system; the closest one says: {min(refusals)[1]}"
     raise ValueError(msg)
+
+
+def second_opinion(first: Candidate, rtol: Any, atol: Any, span: float) -> Plan:
+    """Another discretisation on steps of its own; time-stepping where events are located."""
+    if first.second is None:
+        return time_stepping(max(float(rtol), _BEST_TIME_STEPPING), atol, span)
+    method, name = first.second
+    control, words = _control(rtol, atol, _SECOND_LONGEST * span)
+    return Plan(method, control, float(rtol), Choice(name, words, ()))
 
 
 def _control(rtol: Any, atol: Any, h_max: float) -> tuple[Adaptive, str]:

@@ -74,7 +74,8 @@ def solve(
     solution = carried_out(plan, system, state, options, None if verify else save_at)
     checks = evidence(solution, rtol)
     if verify and plan.second is not None:
-        checks[f"difference to {plan.second.choice.method}"] = compared(solution, plan.second, system, state, options)
+        second = plan.second()
+        checks[f"difference to {second.choice.method}"] = compared(solution, second, system, state, options)
     solution.choice = replace(solution.choice, checks=checks)
     return solution.interpolated(reached(solution, save_at)) if verify and save_at is not None else solution
 

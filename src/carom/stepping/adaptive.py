@@ -23,7 +23,7 @@ from jaxtyping import Array, ArrayLike
 from carom.methods.base import AbstractMethod, Gives
 from carom.state import Carry, Info, Row, State, Status
 from carom.stepping.base import AbstractStepping, Aim, Tried, after, crawls, take
-from carom.systems.arguments import numbers
+from carom.systems.arguments import plain_numbers
 from carom.systems.system import System
 
 _SAFETY = 0.9
@@ -59,10 +59,10 @@ class Adaptive(AbstractStepping):
         >>> sol = carom.simulate(system, state, method, t1=10.0, stepping=carom.Adaptive(rtol=1e-8, atol=1e-10))
     """
 
-    rtol: Array
-    atol: Array
-    h_max: Array
-    first: Array
+    rtol: Any
+    atol: Any
+    h_max: Any
+    first: Any
 
     needs = frozenset({Gives.LOCAL_ERROR})
     remedy = "Loosen rtol or atol; a motion that becomes infinite in finite time has no step small enough"
@@ -74,11 +74,11 @@ class Adaptive(AbstractStepping):
         h_max: ArrayLike | None = None,
         first: ArrayLike | None = None,
     ):
-        self.rtol = numbers(rtol, "Adaptive: rtol", positive=True)
+        self.rtol = plain_numbers(rtol, "Adaptive: rtol", positive=True)
         if self.rtol.ndim or not _LEAST_RTOL <= float(self.rtol) < 1:
             msg = f"Adaptive: rtol must be one number of at least {_LEAST_RTOL:g} (rounding) and below 1, got {rtol}"
             raise ValueError(msg)
-        self.atol = numbers(atol, "Adaptive: atol", positive=True)
+        self.atol = plain_numbers(atol, "Adaptive: atol", positive=True)
         self.h_max = _size(h_max, "h_max")
         self.first = _size(first, "first")
 
@@ -172,11 +172,11 @@ def largest(values: Any, scales: Any) -> Array:
     return jnp.max(jnp.concatenate([jnp.abs(x) / s for x, s in zip(values, scales)]))
 
 
-def _size(value: Any, name: str) -> Array:
+def _size(value: Any, name: str) -> np.ndarray:
     if value is None:
-        return jnp.asarray(np.nan)
+        return np.asarray(np.nan)
     size = np.asarray(value)
     if size.ndim or size.dtype.kind not in "fiu" or not (np.isnan(size) or size > 0):
         msg = f"Adaptive: {name} must be positive, got {value}"
         raise ValueError(msg)
-    return jnp.asarray(size, float)
+    return size.astype(float)

@@ -108,6 +108,9 @@ def _something(value: Any) -> Any:
     if value is None:
         msg = "returned nothing (is there a return?)"
         raise TypeError(msg)
+    if jnp.iscomplexobj(value):
+        msg = "returned complex numbers: carom's are real"
+        raise TypeError(msg)
     return value
 
 
