@@ -80,7 +80,7 @@ def attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
     new, row = problem.stepping.attempt(system, problem.method, carry)
     if carry.work is not None:
         new = eqx.tree_at(lambda c: c.work, new, worked(carry.work, row), is_leaf=lambda x: x is None)
-    if not system.energy_is_seen:
+    if not system.energy_is_seen and hides_nan(system, new.state):
         lost = row.keep & jnp.isnan(system.potential_energy(new.state.t, new.state.q))
         status = jnp.where(lost, Status.NOT_FINITE, new.status).astype(new.status.dtype)
         new = eqx.tree_at(lambda c: c.status, new, status)
@@ -91,11 +91,19 @@ def attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
     return new, eqx.tree_at(lambda r: r.keep, row, row.keep & due)
 
 
+def hides_nan(system: System, state: State) -> bool:
+    """Whether the energy may be NaN where its gradient is finite: a constant that is, chosen by `jnp.where`."""
+    written = str(jax.make_jaxpr(system.potential_energy)(state.t, state.q))
+    return "nan" in written or "inf" in written
+
+
 def worked(totals: Array, row: Row) -> Array:
     """The work of all laws after the latest steps, with that of a row that is kept."""
     if row.info.work is None:
         return totals
     n = totals.size
+    if n == 1:
+        return totals + jnp.where(row.keep, jnp.sum(row.info.work), 0.0)
     total = totals[jax.lax.rem(row.k + n - 1, n)] + jnp.sum(row.info.work)
     return jnp.where(row.keep & (np.arange(n) == jax.lax.rem(row.k, n)), total, totals)
 
@@ -269,7 +277,8 @@ def _begin(problem: Problem, state: State, instants: Any) -> Carry:
     stepping = problem.stepping.init(system, problem.method, state, ends)
     zero = jnp.zeros((), jnp.int64)
     done = ends[-1] <= ends[0]
-    work = jnp.zeros(_RECENT) if {"contacts", "friction"} & system.features else None
+    recent = _RECENT if problem.stepping.goes_back else 1
+    work = jnp.zeros(recent) if {"contacts", "friction"} & system.features else None
     more = (zero, zero, jnp.int32(Status.OK), done, Counts.zero(), work)
     carry = Carry(state, memory, stepping, ends, instants, *more)
     return jax.tree.map(jnp.asarray, carry)

@@ -112,7 +112,7 @@ class Point(eqx.Module):
 
 
 class Piece(eqx.Module):
-    """One Runge-Kutta step with constant modes; impulses and their work by row.
+    """One Runge-Kutta step with constant modes; impulses and their work by row, multipliers by stage and row.
 
     `error` is the estimate of the error but for the rate at the end.
     """
@@ -120,6 +120,7 @@ class Piece(eqx.Module):
     q: Array
     v: Array
     error: tuple[Array, Array]
+    lam: Array
     impulse: Array
     work: Array
     status: Array
@@ -212,7 +213,7 @@ def smooth_piece(
     dq, dv, impulse, work = (h * (tableau.b @ f) for f in F)
     error = tuple(h * (tableau.error[0] * f0 + tableau.error[1:-1] @ f) for f0, f in zip(rates[:2], F))
     solved = (found.status, found.update, found.iterations, found.evaluations)
-    return Piece(y[0] + dq, y[1] + dv, error, impulse, work, *solved)  # pyright: ignore
+    return Piece(y[0] + dq, y[1] + dv, error, F[2], impulse, work, *solved)  # pyright: ignore
 
 
 Rates = tuple[Array, Array, Array, Array]

@@ -30,7 +30,7 @@ from carom.methods.active_set import Coefficients, Motion, Point, onto_active, s
 from carom.methods.base import SMOOTH, AbstractMethod, Gives, hermite
 from carom.methods.contact_rows import UNKNOWN_MODE, Event, events, laws_of, unknown_modes
 from carom.methods.location import LOOKS, Aim, Trial, locate, status_of
-from carom.methods.margins import at_rest, headings, margins, resolved
+from carom.methods.margins import Margins, at_rest, forces_left, headings, margins, resolved
 from carom.methods.modes import Modes, by_row, frictions_of_contacts, lengths, totals
 from carom.methods.moreau_theta import report, theta_step
 from carom.methods.transitions import after_piece, closing, falling, jolted
@@ -39,7 +39,7 @@ from carom.solvers.redundant import redundancy
 from carom.solvers.semismooth import SemismoothNewton
 from carom.solvers.small import rarely
 from carom.state import Info, State, Status, Step
-from carom.systems.arguments import numbers
+from carom.systems.arguments import UserFunction, numbers
 from carom.systems.system import System
 from carom.tableaux import Tableau
 
@@ -255,12 +255,18 @@ class EventCapturing(AbstractMethod):
             at = survey(system, state.t + tau, piece.q, piece.v).under(modes)
             return Trial(tau, piece, at, margins(at, modes, now.nominal))
 
-        def inside(trial: Trial) -> Array:
-            return margins_inside(system, state, start, trial, modes, now.nominal)
+        def course(trial: Trial) -> Course:
+            return Course(system, state, start, trial, modes)
 
         aim = Aim(window, (1 - self.theta) * window, now.floor)  # so that (16b) puts the bounce at its place
         at_start = margins(start, modes, now.nominal)
-        search = locate(attempt, inside, start, at_start, longest, aim, jnp.any(now.located))
+
+        def suspicious(trial: Trial) -> Array:
+            turns = turning(at_start, trial.margins)
+            return turns if self.tolerance is None else turns | course(trial).suspicious()
+
+        looks = (suspicious, lambda trial: course(trial).margins(now.nominal))
+        search = locate(attempt, *looks, start, at_start, longest, aim, jnp.any(now.located))
         trial, tau = search.trial, search.trial.tau
         at, q, v = trial.at.point, trial.piece.q, trial.piece.v
         located = jnp.any(search.suspects) & falling(at, modes, window, now.nominal)
@@ -365,24 +371,63 @@ class EventCapturing(AbstractMethod):
             warnings.warn(msg, stacklevel=4)
 
 
-def margins_inside(system: System, state: State, start: Motion, trial: Trial, modes: Modes, span: Array) -> Array:
-    """Margins at the `LOOKS` of a trial, with positions and velocities from cubics; forces only if some law is held."""
-    laws, piece = modes.laws, trial.piece
-    if not laws.count:
-        return jnp.zeros((LOOKS.size, 0))
-    t0, t1 = state.t, state.t + trial.tau
-    t = t0 + jnp.asarray(LOOKS) * trial.tau
-    ends = (system.rate(t0, state.q, state.v), system.rate(t1, piece.q, piece.v))
-    q = jax.vmap(lambda s: hermite(t0, t1, state.q, piece.q, *ends, s))(t)
-    v = jax.vmap(lambda s: hermite(t0, t1, state.v, piece.v, start.acceleration, trial.at.acceleration, s))(t)
+def turning(before: Margins, now: Margins) -> Array:
+    """Whether a gap or slip that falls at first rises in the end."""
+    return jnp.any(before.timed & now.timed & (before.value > 0) & (before.rate < 0) & (now.rate > 0))
 
-    def of_all(_) -> Array:
-        return jax.vmap(lambda *place: margins(survey(system, *place).under(modes), modes, span).value)(t, q, v)
 
-    if laws.count > laws.contacts:
-        return of_all(None)
-    gaps = jax.vmap(lambda s, x: system.contacts.gaps(system.given, s, x))(t, q)
-    return rarely(jnp.any(modes.closed), of_all, gaps)
+class Course(eqx.Module):
+    """A trial from its start to its end, for looks at what lies between."""
+
+    system: System
+    state: State
+    start: Motion
+    trial: Trial
+    modes: Modes
+
+    @property
+    def times(self) -> Array:
+        """The instants of the `LOOKS`."""
+        return self.state.t + jnp.asarray(LOOKS) * self.trial.tau
+
+    def between(self, y0: Array, y1: Array, d0: Array, d1: Array) -> Array:
+        """Cubics at the `LOOKS`."""
+        t = self.state.t
+        return hermite(t, t + self.trial.tau, y0, y1, d0, d1, self.times[:, None])
+
+    @property
+    def q(self) -> Array:
+        """Coordinates at the `LOOKS`."""
+        state, piece, rate = self.state, self.trial.piece, self.system.rate
+        d0, d1 = rate(state.t, state.q, state.v), rate(state.t + self.trial.tau, piece.q, piece.v)
+        return self.between(state.q, piece.q, d0, d1)
+
+    def margins(self, span: Array) -> Array:
+        """Margins at the `LOOKS`."""
+        accelerations = (self.start.acceleration, self.trial.at.acceleration)
+        v = self.between(self.state.v, self.trial.piece.v, *accelerations)
+        at = jax.vmap(lambda *place: survey(self.system, *place).under(self.modes))(self.times, self.q, v)
+        return jax.vmap(lambda now: margins(now, self.modes, span).value)(at)
+
+    def suspicious(self) -> Array:
+        """Whether a force (by the stages) or a gap (by looks at it) may be negative in between."""
+        laws, system, trial = self.modes.laws, self.system, self.trial
+        if not laws.count:
+            return jnp.asarray(False)
+        if laws.elements and isinstance(system.friction.limit, UserFunction):
+            return jnp.asarray(True)
+        with_stage = lambda lam: eqx.tree_at(lambda m: m.lam, self.start, lam)  # noqa: E731
+        stages = jax.vmap(lambda lam: forces_left(with_stage(lam), self.modes))(trial.piece.lam)
+        ends = (forces_left(motion, self.modes)[None] for motion in (self.start, trial.at))
+        forces = jnp.concatenate([stages, *ends])
+        low = jnp.min(forces, axis=0)
+        found = jnp.any(low < jnp.max(forces, axis=0) - low)
+        if laws.contacts:
+            gaps = jax.vmap(lambda t, q: system.contacts.gaps(system.given, t, q))(self.times, self.q)
+            gaps = jnp.concatenate([self.start.point.gap[None], gaps, trial.at.point.gap[None]])
+            bend = gaps[2:] - 2 * gaps[1:-1] + gaps[:-2]
+            found = found | jnp.any(~self.modes.closed & (jnp.min(gaps, axis=0) < 2 * jnp.max(jnp.abs(bend), axis=0)))
+        return found
 
 
 def most_doubtful(at: Point, taking_part: Array) -> tuple[int, float]:

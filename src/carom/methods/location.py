@@ -28,10 +28,7 @@ _JUMP = 100.0  # a gap that changes by so many times its rate over the bracket j
 _ROUNDING = 1e-12
 _CLOSE = 1 / 16  # of the window: impacts are aimed at so well
 LOOKS = np.array([0.25, 0.5, 0.75])  # parts of a step at which margins are looked at
-_FINE = np.sin(0.5 * np.pi * np.linspace(0.0, 1.0, 65)) ** 2  # places of the polynomial through them
-_NODES = np.concatenate([[0.0], LOOKS, [1.0]])
-_POLYNOMIAL = np.stack([np.prod([(_FINE - y) / (x - y) for y in _NODES if y != x], axis=0) for x in _NODES], axis=1)
-_FOURTH_DIFFERENCE = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
+_FINE = 64  # places of the polynomial through them, denser at both ends
 _SHORTEST = 1e-4  # of the step: a piece whose equations cannot be solved is tried again, not shorter than this
 
 
@@ -70,6 +67,7 @@ class Aim(eqx.Module):
 
 def locate(
     attempt: Callable[[Array], Trial],
+    suspicious: Callable[[Trial], Array],
     inside: Callable[[Trial], Array],
     start: Motion,
     margins: Margins,
@@ -79,8 +77,9 @@ def locate(
 ) -> Search:
     """The first event in (0, h], to within `aim.window`; without one the trial over the whole step.
 
-    `attempt(tau)` integrates over tau, `inside(trial)` are the margins at the `LOOKS` of a trial; `start` and `margins`
-    are those at zero. `idle` (of a lane that has something else to do) ends the search at once.
+    `attempt(tau)` integrates over tau; `suspicious(trial)` says whether a margin may be negative inside a trial, and
+    `inside(trial)` are the margins at its `LOOKS`; `start` and `margins` are those at zero. `idle` (of a lane that has
+    something else to do) ends the search at once.
     """
     window = aim.window
 
@@ -98,7 +97,8 @@ def locate(
         failed = trial.piece.status != Status.OK
         over = trial.margins.over & ~failed
         seen = jnp.any(over) | failed
-        deepest = rarely((s.k == 0) & ~seen, lambda _: dip(margins, inside(trial), trial, window), jnp.asarray(jnp.inf))
+        looked = (s.k == 0) & ~seen & suspicious(trial)
+        deepest = rarely(looked, lambda _: dip(margins, inside(trial), trial, window), jnp.asarray(jnp.inf))
         dipped = jnp.isfinite(deepest)
         closing = (s.high - s.low <= window) | ((s.k > 0) & (trial.tau == s.high))
         keep = lambda new, old: jnp.where(seen, new, old)  # noqa: E731
@@ -140,16 +140,30 @@ def dip(before: Margins, within: Array, trial: Trial, window: Array) -> Array:
     """Where to look for a margin that is negative inside a trial, by its polynomial; infinite if none can be.
 
     The fourth difference of the five values bounds the polynomial's error: a margin that comes as close to zero is
-    looked at too. Gaps must still fall there: half way from their crossing to the bottom.
+    looked at too. Gaps must still fall there: half way from their crossing to the bottom. A loop over places, not an
+    array of them: with arrays of more than 512 bytes anywhere inside, XLA runs the whole step on its thread pool.
     """
     values = jnp.concatenate([before.value[None], within, trial.margins.value[None]])
-    doubt = jnp.abs(jnp.asarray(_FOURTH_DIFFERENCE) @ values)
-    curve = jnp.asarray(_POLYNOMIAL) @ values
-    bottom, first = jnp.argmin(curve, axis=0), jnp.argmax(curve < 0, axis=0)
-    lowest = jnp.min(curve, axis=0)
-    at = jnp.where(lowest < 0, (first + bottom + 1) // 2, bottom)
-    tau = trial.tau * jnp.asarray(_FINE)[at]
-    inner = (bottom > 0) & (bottom < _FINE.size - 1) & (values[0] > 0)
+    newton = [values[0]]
+    for _ in range(4):
+        values = jnp.diff(values, axis=0)
+        newton.append(values[0])
+    doubt = jnp.abs(newton[4])
+
+    def look(j: Array, found: tuple[Array, ...]) -> tuple[Array, ...]:
+        lowest, bottom, first = found
+        x = jnp.sin(0.5 * jnp.pi * j / _FINE) ** 2
+        curve, weight = newton[0], 1.0
+        for i in range(1, 5):
+            weight = weight * (4.0 * x - (i - 1)) / i
+            curve = curve + weight * newton[i]
+        first = jnp.where((curve < 0) & (first == 0), x, first)
+        return jnp.minimum(curve, lowest), jnp.where(curve < lowest, x, bottom), first
+
+    zero = jnp.zeros_like(newton[0])
+    lowest, bottom, first = jax.lax.fori_loop(1, _FINE, look, (newton[0], zero, zero))
+    tau = trial.tau * jnp.where(lowest < 0, 0.5 * (first + bottom), bottom)
+    inner = (bottom > 0) & (lowest < trial.margins.value) & (newton[0] > 0)
     return jnp.min(jnp.where(inner & (lowest < doubt) & (tau > window), tau, jnp.inf), initial=jnp.inf)
 
 

@@ -48,6 +48,15 @@ def margins(now: Motion, modes: Modes, span: Array) -> Margins:
     return Margins(value, rate, timed, n)
 
 
+def forces_left(now: Motion, modes: Modes) -> Array:
+    """Margins of held laws: closing forces, and friction that is left; one of the others."""
+    n = now.point.laws.contacts
+    value = jnp.where(modes.closed, now.lam[:n], _NEVER)
+    if now.point.laws.count == n:
+        return value
+    return jnp.concatenate([value, jnp.where(modes.stuck & modes.carried & now.point.rough, reserve(now), _NEVER)])
+
+
 def slipping(now: Motion, modes: Modes) -> tuple[Array, Array]:
     """Slip velocity of every friction law along its direction of slip, and its rate."""
     at, laws = now.point, now.point.laws

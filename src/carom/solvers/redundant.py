@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.solvers.small import solve_rolled, times
+from carom.solvers.small import inverse_small, solve_rolled, times
 
 _DAMPING = 1e-7  # of the multipliers' matrix, refined away: leaves least-squares multipliers for redundant rows
 _REFINEMENTS = 4
@@ -33,9 +33,9 @@ def within_range(S: Array, b: Array, rows: Array) -> Array:
     Done twice: what b has beyond the range makes lam as large as the inverse of the damping.
     """
     active = masked(S, rows)
-    inverse = _damped_inverse(active)
+    inverse = inverse_small(_damped(active))
     for _ in range(2):
-        b = S @ jnp.where(rows, _refine(inverse, active, jnp.where(rows, b, 0.0)), 0.0)
+        b = times(S, jnp.where(rows, _refine(inverse, active, jnp.where(rows, b, 0.0)), 0.0))
     return b
 
 
@@ -52,8 +52,12 @@ def _refined_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) ->
     return lam, _refine(inverse, S, db - dS @ lam)
 
 
+def _damped(S: Array) -> Array:
+    return S + _DAMPING * jnp.diag(jnp.diag(S))
+
+
 def _damped_inverse(S: Array) -> Array:
-    return solve_rolled(S + _DAMPING * jnp.diag(jnp.diag(S)), jnp.asarray(np.eye(S.shape[0])))
+    return solve_rolled(_damped(S), jnp.asarray(np.eye(S.shape[0])))
 
 
 def _refine(inverse: Array, S: Array, b: Array) -> Array:

@@ -6,6 +6,8 @@ of the step before would keep every squeeze that ever arose, and friction would 
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,16 +29,24 @@ def without_self_stress(problem: ContactProblem, P: Array) -> Array:
     if n < 2:
         return P
     G = problem.G[:n, :n]
-    size = jnp.sqrt(jnp.where(jnp.diag(G) > 0, jnp.diag(G), 1.0))
-    S = G / size[:, None] / size
 
     def pressed(x: Array) -> Array:
-        return problem.active & (x > _NOTHING * jnp.max(x))
+        return problem.active & (x > 0)
 
     def against(x: Array) -> Array:
         """Whether some pressed contacts push each other open: without that there is no self-stress."""
-        both = pressed(x)[:, None] & pressed(x)
-        return jnp.any(both & (S < 0))
+        return jnp.any(pressed(x)[:, None] & pressed(x) & (G < 0))
+
+    def reduced(x: Array) -> Array:
+        size = jnp.sqrt(jnp.where(jnp.diag(G) > 0, jnp.diag(G), 1.0))
+        return _taken_away(G / size[:, None] / size, pressed, against, x * size) / size
+
+    return P.at[:n].set(rarely(against(P[:n]), reduced, P[:n]))
+
+
+def _taken_away(S: Array, pressed: Any, against: Any, x: Array) -> Array:
+    """Normal impulses without the self-stress of a normalised Delassus matrix, one after the other."""
+    n = x.size
 
     def taken_away(loop: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         x, _, k = loop
@@ -46,12 +56,8 @@ def without_self_stress(problem: ContactProblem, P: Array) -> Array:
         x = jnp.where(share == least, 0.0, x - least * y)
         return x, jnp.any(y > 0) & against(x), k + 1
 
-    def reduced(x: Array) -> Array:
-        loop = (x, jnp.asarray(True), jnp.zeros((), jnp.int32))
-        return jax.lax.while_loop(lambda c: c[1] & (c[2] < n), taken_away, loop)[0]
-
-    x = P[:n] * size
-    return P.at[:n].set(rarely(against(x), reduced, x) / size)
+    loop = (x, jnp.asarray(True), jnp.zeros((), jnp.int32))
+    return jax.lax.while_loop(lambda c: c[1] & (c[2] < n), taken_away, loop)[0]
 
 
 def self_stress(S: Array, candidates: Array) -> Array:

@@ -30,10 +30,11 @@ class AbstractStepping(eqx.Module):
     """Chooses h, accepts, rejects, goes back.
 
     `needs` says what a method must give (`carom.methods.base.Gives`) for this stepping to work, `remedy` what to change
-    where its steps become too small.
+    where its steps become too small; `goes_back` whether it may take back rows that were kept.
     """
 
     needs: ClassVar[frozenset[Gives]] = frozenset()
+    goes_back: ClassVar[bool] = False
     remedy: ClassVar[str] = "Take larger steps"
 
     @abc.abstractmethod

@@ -63,6 +63,7 @@ class Switching(AbstractStepping):
     h_max: Array
     inaccurate: str = eqx.field(static=True)
 
+    goes_back = True
     needs = frozenset({Gives.MODES, Gives.WHOLE_STEPS})
     remedy = "Raise h_min"
 
