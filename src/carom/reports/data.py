@@ -1,6 +1,6 @@
 """What a report shows, as plain data: frames of the drawing, series of the plots, tables.
 
-Arrays travel as base64 of 32-bit floats; series are thinned to the extremes of each stretch of time, so that no peak is
+Arrays travel as base64; series are thinned to the extremes of each stretch of time, so that no peak is
 lost.
 """
 
@@ -59,10 +59,10 @@ def at(t: np.ndarray, rows: np.ndarray, times: np.ndarray) -> np.ndarray:
     return np.stack([np.interp(times, t, column) for column in rows.T], axis=1)
 
 
-def packed(values: Any) -> str:
-    """An array as base64 of little-endian 32-bit floats."""
+def packed(values: Any, kind: str = "<f8") -> str:
+    """An array as base64 of little-endian floats: 64 bits for what is read off an axis, 32 for what is drawn."""
     with np.errstate(over="ignore"):
-        return base64.b64encode(np.ascontiguousarray(values, "<f4").tobytes()).decode()
+        return base64.b64encode(np.ascontiguousarray(values, kind).tobytes()).decode()
 
 
 # ---- the drawing ---------------------------------------------------------------------------------------------------
@@ -75,11 +75,11 @@ def shapes(picture: Drawing) -> list[dict[str, Any]]:
 
 def _shape(shape: Any) -> dict[str, Any]:
     points = framed(shape.points)
-    plain = {"n": points.shape[1], "frames": len(points), "points": packed(points), "colour": shape.colour}
+    plain = {"n": points.shape[1], "frames": len(points), "points": packed(points, "<f4"), "colour": shape.colour}
     if isinstance(shape, Circles):
         radius = np.broadcast_to(np.asarray(shape.radius, float), (points.shape[1],))
-        shade = None if shape.shade is None else packed(shape.shade)
-        return plain | {"kind": "circles", "radius": packed(radius), "fill": shape.fill, "shade": shade}
+        shade = None if shape.shade is None else packed(shape.shade, "<f4")
+        return plain | {"kind": "circles", "radius": packed(radius, "<f4"), "fill": shape.fill, "shade": shade}
     if isinstance(shape, Spring):
         return plain | {"kind": "spring", "width": shape.width, "coils": shape.coils}
     return plain | {"kind": "line", "width": shape.width, "fill": shape.fill, "dashed": shape.dashed}
@@ -118,7 +118,7 @@ def plots(run: Any) -> list[dict[str, Any] | None]:
         lines("order", c["t"][1:], {"order": c["order"][1:]}) if "order" in c else None,
     ]
     if "residual" in c and np.any(c["residual"] > 0):
-        found.append(lines("residual", c["t"][1:], {"residual": np.maximum(c["residual"][1:], 1e-18)}, scale="log"))
+        found.append(lines("residual", c["t"][1:], {"residual": c["residual"][1:]}, scale="log"))
     return found
 
 
@@ -181,19 +181,20 @@ def lines(
     for name, given in series.items():
         times, values = given if isinstance(given, tuple) else (t, given)
         kept = extremes(values)
-        plain.append({"name": name, "t": packed(times[kept]), "y": packed(np.nan_to_num(values[kept]))})
+        plain.append({"name": name, "t": packed(times[kept]), "y": packed(values[kept])})
     return {"kind": "lines", "title": title, "series": plain, "scale": scale, "unit": unit, "hues": list(hues)}
 
 
 def extremes(values: np.ndarray) -> np.ndarray:
-    """Rows with the smallest and the largest value of every stretch, the first and the last."""
+    """Rows with the smallest and the largest finite value of every stretch, the first and the last."""
     n = len(values)
     if n <= 2 * _STRETCHES:
         return np.arange(n)
     size = -(-n // _STRETCHES)
     padded = np.pad(values, (0, -n % size), mode="edge").reshape(-1, size)
     start = size * np.arange(len(padded))
-    found = np.concatenate([[0, n - 1], start + padded.argmin(1), start + padded.argmax(1)])
+    lowest, highest = (np.where(np.isfinite(padded), padded, end) for end in (np.inf, -np.inf))
+    found = np.concatenate([[0, n - 1], start + lowest.argmin(1), start + highest.argmax(1)])
     return np.unique(np.minimum(found, n - 1))
 
 

@@ -2,7 +2,7 @@
 // The animation and everything around it.
 const data = JSON.parse(document.getElementById("data").textContent);
 const by = (id) => document.getElementById(id);
-const times = floatsOf(data.times), last = times.length - 1;
+const times = doublesOf(data.times), last = times.length - 1;
 for (const shape of data.drawing) {
   shape.points = floatsOf(shape.points);
   if (shape.radius) shape.radius = floatsOf(shape.radius);
@@ -78,6 +78,7 @@ const link = {
   seek(t) { pause(); show(last * (t - times[0]) / (times[last] - times[0] || 1)); },
   zoom(t, factor) {
     const [a, b] = this.range, low = t - (t - a) * factor, high = t + (b - t) * factor;
+    if (high - low < 1e-11 * Math.max(Math.abs(a), Math.abs(b))) return;
     this.range = factor === Infinity || high - low >= times[last] - times[0] ? [times[0], times[last]]
       : [Math.max(low, times[0]), Math.min(high, times[last])];
     plots.forEach((p) => p.draw());
