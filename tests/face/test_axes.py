@@ -40,8 +40,9 @@ DRAWN = """i => {
 @pytest.fixture(scope="module")
 def view(tmp_path_factory):
     plots = [lines(name, T, {name: y}, scale=scale) for name, (y, scale) in CURVES.items()]
-    empty = {"title": "", "subtitle": "", "caption": "", "drawing": [], "box": [0, 0, 1, 1], "events": None}
-    data = empty | {"times": lines("", T, {"t": T})["series"][0]["t"], "plots": plots, "evidence": [], "provenance": []}
+    empty = dict.fromkeys(("title", "subtitle", "caption"), "") | {"box": [0, 0, 1, 1], "events": None}
+    empty |= {name: [] for name in ("drawing", "evidence", "provenance", "again")}
+    data = empty | {"times": lines("", T, {"t": T})["series"][0]["t"], "plots": plots}
     file = tmp_path_factory.mktemp("axes") / "axes.html"
     file.write_text(page(data))
     with opened(file) as (view, troubles):

@@ -84,7 +84,7 @@ class Recorded:
     def __init__(self, cradle):
         n = len(cradle)
         self.system, self.method, self.stepping = cradle.system, cradle.method, cradle.stepping
-        self.stats, self.account = cradle.stats, cradle.account
+        self.stats, self.account, self.carry = cradle.stats, cradle.account, cradle.carry
         mode = np.where(np.arange(n)[:, None] % 20 < 10, 1, [[0, -1]])
         self.columns = cradle.columns | {"impulse": np.ones((n, 2)), "mode": mode, "order": np.full(n, 4)}
         kinds = [("time", float), ("contact", int), ("kind", "U8")]

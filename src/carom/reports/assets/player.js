@@ -128,6 +128,18 @@ by("subtitle").textContent = data.subtitle;
 by("caption").textContent = data.caption;
 table(by("evidence"), data.evidence);
 table(by("provenance"), data.provenance);
+for (const [name, text] of data.again) {
+  const head = document.createElement("h3"), button = document.createElement("button"), code = document.createElement("pre");
+  head.textContent = name;
+  button.textContent = "copy";
+  code.textContent = text;
+  button.addEventListener("click", () => {
+    getSelection().selectAllChildren(code);
+    button.textContent = document.execCommand("copy") ? "copied" : "copy: Ctrl-C";
+  });
+  head.append(button);
+  by("again").append(head, code);
+}
 if (data.events) {
   by("events-card").hidden = false;
   const row = table(by("events"), data.events.rows, data.events.names), more = data.events.count - data.events.rows.length;
