@@ -271,6 +271,7 @@ def paper_claims(key: str, item: str | None, out: Path) -> dict[str, list[Any]]:
         if figure is not None:
             out.mkdir(parents=True, exist_ok=True)
             figure.savefig(out / f"{key}_{name}.png", dpi=150)
+            print(out / f"{key}_{name}.png")
     return found
 
 

@@ -234,9 +234,10 @@ class Solution:
 
     def __repr__(self) -> str:
         n = self.columns["q"].shape[1]
+        coordinates = "1 coordinate" if n == 1 else f"{n} coordinates"
         span = f"t = {self.t[0]:g} to {self.t[-1]:g}"
         return (
-            f"<Solution of {type(self.method).__name__}: {len(self)} rows, {n} coordinates, {span}, {self.status.name}>"
+            f"<Solution of {type(self.method).__name__}: {len(self)} rows, {coordinates}, {span}, {self.status.name}>"
         )
 
     def _repr_html_(self) -> str:

@@ -561,7 +561,7 @@ def spelt(plain: Any, place: str = "") -> str:
         return repr(plain)
     needed, usual = _usual(plain)
     fields = plain["fields"]
-    others = [name for name in fields if name not in needed and json.dumps(fields[name]) != usual.get(name)]
+    others = [name for name in fields if name not in needed and _text(fields[name]) != usual.get(name)]
     shown = [spelt(fields[name], place) for name in needed]
     shown += [f"{name}={spelt(fields[name], place)}" for name in others]
     return f"{place}{plain['class']}({', '.join(shown)})"
@@ -575,7 +575,11 @@ def _usual(plain: Any) -> tuple[list[str], dict[str, str]]:
     parameters = inspect.signature(kind).parameters.values()
     needed = [p.name for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
     made = describe(kind(**{name: rebuild(plain["fields"][name], "record") for name in needed}))
-    return needed, {name: json.dumps(x) for name, x in made["fields"].items()}
+    return needed, {name: _text(x) for name, x in made["fields"].items()}
+
+
+def _text(plain: Any) -> str:
+    return json.dumps(plain, sort_keys=True)
 
 
 def rebuild(plain: Any, role: str) -> Any:

@@ -99,6 +99,9 @@ def test_contact_forces_modes_orders_and_events_are_shown(cradle, tmp_path):
     file.write_text(page(data))
     with opened(file) as (view, troubles):
         assert view.locator("#events tr").count() == 3
+        assert view.locator("#modes span").all_inner_texts() == ["law 0 open or slips", "law 1 open or slips"]
+        view.evaluate("show(0.3 * last)")
+        assert view.locator("#modes span").all_inner_texts() == ["law 0 closed or sticks", "law 1 slips −"]
         assert view.locator(".plot").count() == len(data["plots"])
         assert troubles == []
 

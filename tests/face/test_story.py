@@ -123,7 +123,8 @@ def test_momenta_are_not_called_metres_per_second():
 
 def test_energy_against_its_start_and_penetration_are_drawn_over_time(block):
     titles = [p["title"] for p in payload(block, 5)["plots"]]
-    assert any(title.startswith("energy against its start, as a part of") for title in titles)
+    assert any(title.startswith("(E - E0) / ") for title in titles)
+    assert any(title.startswith("energy not explained by contacts, / ") for title in titles)
     pendulum = carom.simulate(*carom.models.pendulum(), carom.Spark(3), t1=1.0, h=0.1)
     assert "drift of the constraints" in [p["title"] for p in payload(pendulum, 5)["plots"]]
 

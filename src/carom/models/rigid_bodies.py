@@ -53,6 +53,7 @@ def rocking_block(
         params={"weight": mass * gravity, "half_width": float(a), "half_height": float(b)},
         contacts=Contacts(_corner_heights, slip=_corner_places, friction=friction, restitution=restitution),
         labels=("x", "y", "phi"),
+        units=("m", "m", "rad"),
     )
     # phi < 0 lifts the left corner; the right one stands at the origin
     s, c = np.sin(-angle), np.cos(-angle)

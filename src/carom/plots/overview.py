@@ -52,6 +52,7 @@ def overview(run: Any, title: str = "", *, system: System | None = None) -> Figu
         top.set_ylabel(f"q [{solution.system.units[0]}]")
         if solution.system.rates:
             middle.set_ylabel(f"v [{solution.system.units[0]}/s]")
+    grid[-1, 0].set_xlabel("time $t$ [s]" if any(solution.system.units) else "time $t$")
     for axes in grid[:, 0]:
         if axes.get_legend() is not None:
             axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))

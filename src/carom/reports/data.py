@@ -36,6 +36,7 @@ def payload(
         "title": title or (origin_of(run)[0] or "carom run").replace("_", " "),
         "subtitle": subtitle(run),
         "times": packed(times),
+        "time_unit": "s" if any(names_of(run)[1]) else "",
         "drawing": shapes(picture),
         "caption": picture.caption,
         "box": view_box(picture),
@@ -219,17 +220,14 @@ def energies(run: Any) -> list[dict[str, Any]]:
     account, t = run.account, run.columns["t"]
     parts = {"kinetic": account.kinetic, "potential": account.potential, "total": account.energy}
     size = exchanged(account)
-    change = (account.energy - account.energy[0]) / size
-    found = [
-        lines("energies", t, parts, hues=("blue", "orange", "ink")),
-        lines(f"energy against its start, as a part of {size:.3g}", t, {"(E - E0)": change}, hues=("ink",)),
-    ]
+    changes = {"change of energy": (account.energy - account.energy[0]) / size}
+    found = [lines("energies", t, parts, hues=("blue", "orange", "ink"))]
     if "contact work" in account.extra and np.all(np.diff(run.columns["k"]) == 1):
         work = np.cumsum(account.extra["contact work"].reshape(len(t), -1).sum(1)) / size
-        found[1] = lines(found[1]["title"], t, {"(E - E0)": change, "work of contacts": work}, hues=("ink", "orange"))
-        found.append(
-            lines("energy that contacts do not explain, as such a part", t, {"": change - work}, hues=("ink",))
-        )
+        rest = {"change without the work of contacts": changes["change of energy"] - work}
+        found += [lines(f"energy not explained by contacts, / {size:.3g}", t, rest, hues=("ink",))]
+        changes["work of contacts"] = work
+    found.insert(1, lines(f"(E - E0) / {size:.3g}", t, changes, hues=("ink", "orange")))
     return found
 
 
@@ -344,7 +342,8 @@ def chosen(run: Any) -> list[list[str]]:
 
 def worst(account: Account) -> list[list[str]]:
     """`Account.worst` in words: all are extremes but the contact work, which is a total; energies also as a part."""
-    part, rows = exchanged(account), []
+    part = exchanged(account)
+    rows = [["energy exchanged", f"{part:.3g}: largest kinetic energy and range of the potential one"]]
     for name, value in account.worst.items():
         of = f", {100 * value / part:.3g} % of the energy exchanged" if name.startswith("energy ") else ""
         rows.append([f"total {name}" if name == "contact work" else f"worst {name}", f"{value:.3g}{of}"])

@@ -92,9 +92,21 @@ function show(frame) {
   const whole = Math.round(position);
   link.time = times[whole];
   by("scrub").value = whole;
-  by("clock").textContent = "t = " + link.time.toPrecision(4);
+  by("clock").textContent = `t = ${link.time.toPrecision(4)} ${data.time_unit || ""}`;
+  tellModes();
   scene.draw(whole);
   plots.forEach((p) => p.draw());
+}
+// Under the drawing: which contact is closed, sticks or slips now.
+function tellModes() {
+  const laws = plots.find((p) => p.kind === "modes");
+  if (!laws) return;
+  by("modes").replaceChildren(...laws.at(link.time).slice(0, 12).map(([name, mode]) => {
+    const span = document.createElement("span"), dot = document.createElement("b");
+    dot.style.background = colour(MODE_HUES[mode] || "red");
+    span.append(dot, `${name} ${laws.words[mode]}`);
+    return span;
+  }));
 }
 function pause() { playing = false; by("play").textContent = "▶"; }
 function play() {

@@ -213,6 +213,11 @@ class Plot {
     g.putImageData(image, 0, 0);
   }
 
+  // What each law does at a time: pairs of its name and its mode.
+  at(t) {
+    return this.strips.map((strip, i) => [this.names[i], (strip.find(([, to]) => t < to) || strip[strip.length - 1])[2]]);
+  }
+
   key() {
     this.legend.textContent = "";
     const entry = (hue, name, toggle) => {
@@ -223,7 +228,7 @@ class Plot {
       if (toggle) span.onclick = () => { this.hidden.has(name) ? this.hidden.delete(name) : this.hidden.add(name); this.key(); this.draw(); };
       this.legend.append(span);
     };
-    if (this.kind === "lines" && this.series.length > 1) this.series.forEach((s, i) => entry(this.hue(i), s.name, true));
+    if (this.kind === "lines" && (this.series.length > 1 || ![this.title, ""].includes(this.series[0]?.name))) this.series.forEach((s, i) => entry(this.hue(i), s.name, true));
     if (this.kind === "modes") {
       const there = new Set(this.strips.flat().map((s) => String(s[2])));
       for (const mode of Object.keys(MODE_HUES)) if (there.has(mode)) entry(colour(MODE_HUES[mode]), this.words[mode], false);
