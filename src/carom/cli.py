@@ -104,10 +104,13 @@ def told(path: Path, go: Callable[[], Any], outputs: dict[str, Any]) -> Path:
             raise
         sol = error.solution
         sol.notes |= {"outputs": json.dumps(outputs)}
-        kept = f"{len(sol)} rows up to t = {sol.t[-1]:.6g} are kept"
-        files = ", ".join(["`carom report " + str(path) + "` reads them", *map(str, pictures(path, sol, outputs))])
-        msg = f"{error} {kept}: {files}"
-        raise SimulationError(msg, sol) from None
+        try:
+            there = ["", *map(str, pictures(path, sol, outputs))]
+        except OSError as trouble:
+            there = ["", f"without pictures: {trouble}"]
+        kept = f"{len(sol)} rows up to t = {sol.t[-1]:.6g} are kept: `carom report {path}` reads them"
+        msg = f"{error} {kept}{', '.join(there)}"
+        raise SimulationError(msg, sol, error.status) from None
     files = [path, *pictures(path, sol, outputs)]
     summary(outputs["title"] or path.stem, sol, files)
     print(files[-1])

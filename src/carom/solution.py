@@ -367,7 +367,10 @@ class Solution:
         return sampled
 
     def to_xarray(self) -> xarray.Dataset:
-        """The rows as a dataset with labelled coordinates."""
+        """The rows as a dataset with labelled coordinates; for a table use `to_pandas`.
+
+        The dataset's own `to_dataframe` would give a row for every combination of time, coordinate, velocity and law.
+        """
         from carom.storage import to_dataset
 
         return to_dataset(self)

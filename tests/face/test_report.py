@@ -154,6 +154,8 @@ def test_the_report_plays_scrubs_and_fits_in_a_browser(file, width, dark):
         assert view.evaluate(PIXELS) not in (first, stopped)
         assert view.inner_text("#clock") != clock
         view.select_option("#speed", "4")
+        view.locator("#again button").first.click()
+        assert view.evaluate("getSelection().toString()").startswith("import carom")
         view.click("#theme")
         assert view.evaluate("document.documentElement.classList.contains('dark')") is not dark
         assert troubles == []

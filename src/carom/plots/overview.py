@@ -12,10 +12,11 @@ from carom.plots.contacts import contact_forces
 from carom.plots.energy import energies
 from carom.plots.style import canvas, styled
 from carom.plots.trajectories import trajectories
-from carom.storage import with_system
+from carom.storage import describe, spelt, with_system
 from carom.systems.system import System
 
 _MOST_LINES = 12
+_LONGEST_NAME = 60
 
 
 @styled
@@ -58,7 +59,9 @@ def overview(run: Any, title: str = "", *, system: System | None = None) -> Figu
             axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         if axes is not grid[-1, 0]:
             axes.set_xlabel("")
-    top.set_title(f"{title}, {type(solution.method).__name__}" if title else type(solution.method).__name__)
+    method = spelt(describe(solution.method))
+    method = method if len(method) <= _LONGEST_NAME else type(solution.method).__name__
+    top.set_title(f"{title}, {method}" if title else method)
     return figure
 
 
