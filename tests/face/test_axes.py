@@ -83,6 +83,16 @@ def test_labels_spell_the_very_numbers_of_their_ticks_and_are_neither_few_nor_ma
         assert all(float(text) == value for value, text in found)
 
 
+def test_a_window_between_two_points_shows_the_line_between_them(view):
+    i = list(CURVES).index("around zero")
+    low, high = view.evaluate("i => { link.zoom(0.51, 0.01); return plots[i].heights(); }", i)
+    left, right = view.evaluate("link.range")
+    view.evaluate("link.zoom(0, Infinity)")
+    seen = np.interp(np.linspace(left, right, 5), T, CURVES["around zero"][0])
+    assert low <= seen.min() < seen.max() <= high
+    assert high - low < 1.2 * np.ptp(seen)
+
+
 def test_thinning_looks_past_what_is_not_finite():
     values = np.sin(np.arange(50_000.0))
     values[::7] = np.nan

@@ -98,6 +98,7 @@ def test_a_report_of_solve_says_what_was_chosen_and_why(block, tmp_path):
     assert "no alarm" in row(data["evidence"], "energy from nowhere")
     assert row(data["provenance"], "params['g']") == "9.81"
     assert row(data["provenance"], "mass") == "[1.0, 1.0, 0.1]"
+    assert "tableau = explicit(5), projection = True" in row(data["provenance"], "method in full")
     assert "carom.State([0.0, 0.1, 1.0], [1.0, 0.0, 0.0], 0.0)" in dict(data["again"])["Python"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from typing import Any
 
@@ -62,7 +63,8 @@ def numbers_of(run: Any, attributes: dict[str, Any]) -> list[list[str]]:
 
 def in_full(record: Any) -> str:
     """Every setting of a method or a stepping, also those with their usual value."""
-    return ", ".join(f"{name} = {text}" for name, text in storage.flat(record) if name) or "nothing to set"
+    settings = ", ".join(f"{name} = {text}" for name, text in storage.flat(record) if name)
+    return re.sub(r"\{'tableau': '(.*?)'\}", r"\1", settings) or "nothing to set"
 
 
 def shortened(text: str, longest: int = _LONGEST) -> str:

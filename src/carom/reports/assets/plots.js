@@ -92,13 +92,20 @@ class Plot {
     let low = Infinity, high = -Infinity;
     const [a, b] = this.link.range, log = this.scale === "log";
     this.zeros = false;
-    for (const s of this.series) {
-      if (this.hidden.has(s.name)) continue;
-      for (let i = 0; i < s.t.length; i++) {
-        if (s.t[i] < a || s.t[i] > b || !isFinite(s.y[i])) continue;
-        if (log && s.y[i] <= 0) { this.zeros = true; continue; }
-        if (s.y[i] < low) low = s.y[i];
-        if (s.y[i] > high) high = s.y[i];
+    const see = (v) => {
+      if (!isFinite(v)) return;
+      if (log && v <= 0) { this.zeros = true; return; }
+      if (v < low) low = v;
+      if (v > high) high = v;
+    };
+    const between = (u, v, part) => (log && u > 0 && v > 0 ? u * Math.pow(v / u, part) : u + part * (v - u));
+    for (const { name, t, y } of this.series) {
+      if (this.hidden.has(name)) continue;
+      for (let i = 0; i < t.length; i++) {
+        if (t[i] >= a && t[i] <= b) see(y[i]);
+        for (const edge of i ? [a, b] : []) {
+          if (t[i - 1] < edge && edge < t[i]) see(between(y[i - 1], y[i], (edge - t[i - 1]) / (t[i] - t[i - 1])));
+        }
       }
     }
     if (!(low <= high)) return [0, 1];
