@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import json
 import platform
 import sys
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -70,31 +72,83 @@ def run(
 
 def carry_out(plan: Any, progress: bool | None, every: float) -> Path:
     """Simulate a plan and write its files."""
-    import carom
     from carom.parts import simulate_to
 
-    sol = simulate_to(
-        plan.path,
-        plan.system,
-        plan.state,
-        plan.method,
-        t1=plan.t1,
-        stepping=plan.stepping,
-        save_every=plan.save_every,
-        every=every,
-        progress=progress,
-    )
-    files = [plan.path]
-    if plan.figure:
-        figure = carom.plots.overview(sol, title=plan.title)
-        files.append(plan.path.with_suffix(".png"))
-        figure.savefig(files[-1], dpi=150)
-    if plan.report:
-        files.append(carom.report(sol, plan.path.with_suffix(".html"), title=plan.title, frames=plan.frames))
-    summary(plan.title, sol, files)
+    outputs = {"title": plan.title, "figure": plan.figure, "report": plan.report, "frames": plan.frames}
+
+    def go() -> Any:
+        return simulate_to(
+            plan.path,
+            plan.system,
+            plan.state,
+            plan.method,
+            t1=plan.t1,
+            stepping=plan.stepping,
+            save_every=plan.save_every,
+            every=every,
+            progress=progress,
+            notes={"outputs": json.dumps(outputs)},
+        )
+
+    return told(plan.path, go, outputs)
+
+
+def told(path: Path, go: Callable[[], Any], outputs: dict[str, Any]) -> Path:
+    """Carry out a run and tell about it in files and on the terminal; of one that fails, what there is."""
+    from carom import SimulationError
+
+    try:
+        sol = go()
+    except SimulationError as error:
+        if error.solution is None:
+            raise
+        sol = error.solution
+        sol.notes |= {"outputs": json.dumps(outputs)}
+        try:
+            there = ["", *map(str, pictures(path, sol, outputs))]
+        except OSError as trouble:
+            there = ["", f"without pictures: {trouble}"]
+        kept = f"{len(sol)} rows up to t = {sol.t[-1]:.6g} are kept: `carom report {path}` reads them"
+        msg = f"{error} {kept}{', '.join(there)}"
+        raise SimulationError(msg, sol, error.status) from None
+    files = [path, *pictures(path, sol, outputs)]
+    summary(outputs["title"] or path.stem, sol, files)
     print(files[-1])
     refuse_created_energy(sol)
     return files[-1]
+
+
+def pictures(path: Path, sol: Any, outputs: dict[str, Any]) -> list[Path]:
+    """Write the figure and the report that are asked for beside a run."""
+    files = []
+    if outputs["figure"]:
+        files.append(save_figure(sol, path.with_suffix(".png"), outputs["title"]))
+    if outputs["report"]:
+        files.append(save_report(sol, path.with_suffix(".html"), outputs["title"], outputs["frames"]))
+    return files
+
+
+def save_report(run: Any, path: Path, title: str, frames: int) -> Path:
+    """The report of a run as a file."""
+    import carom
+
+    return carom.report(run, path, title=title, frames=frames)
+
+
+def save_figure(run: Any, path: Path, title: str) -> Path:
+    """The overview of a run as a picture, replaced atomically."""
+    import carom
+
+    partial = path.with_name(f"part.{path.name}")
+    carom.plots.overview(run, title=title).savefig(partial, dpi=150)
+    return partial.replace(path)
+
+
+def save_table(run: Any, path: Path) -> Path:
+    """The rows of a run as comma-separated values, replaced atomically."""
+    partial = path.with_name(f"part.{path.name}")
+    run.to_pandas().to_csv(partial)
+    return partial.replace(path)
 
 
 def refuse_created_energy(sol: Any) -> None:
@@ -110,13 +164,16 @@ def refuse_created_energy(sol: Any) -> None:
 
 
 def resume(path: Path, t1: float | None, progress: bool | None = None, every: float = 10.0) -> None:
-    """Go on with a stored run, in place, and print the evidence."""
+    """Go on with a stored run, in place; its figure and report are made anew."""
+    from carom import storage
     from carom.parts import resume_to
 
     path = run_of(path)
-    sol = resume_to(path, t1=t1, every=every, progress=progress)
-    summary(path.stem, sol, [path])
-    print(path)
+    there = {"figure": path.with_suffix(".png").exists(), "report": path.with_suffix(".html").exists()}
+    asked = json.loads(storage.newest(path).data.attrs.get("outputs", "{}"))
+    outputs = {"title": "", "frames": 600} | asked
+    outputs |= {name: bool(asked.get(name)) or found for name, found in there.items()}
+    told(path, lambda: resume_to(path, t1=t1, every=every, progress=progress), outputs)
 
 
 def run_of(path: Path) -> Path:
@@ -125,15 +182,36 @@ def run_of(path: Path) -> Path:
 
 
 def report(path: Path, out: Path | None, frames: int) -> None:
-    """Write the report of a stored run, or its film, and print its path."""
+    """Write the report of a stored run, or what the ending of `out` names, and print its path."""
     import carom
 
     path = run_of(path)
     target = out or path.with_suffix(".html")
     if target.exists():
         print(f"carom: replacing {target}", file=sys.stderr)
-    write = carom.film if target.suffix in (".gif", ".mp4") else carom.report
-    print(write(carom.load(path), target, frames=frames))
+    print(written(carom.load(path), target, frames))
+
+
+def written(run: Any, target: Path, frames: int) -> Path:
+    """A run in the form that the ending of a path names."""
+    import carom
+    from carom.reports.provenance import heading
+
+    title = heading(run.data.attrs)
+    forms: dict[str, Callable[[], Path]] = {
+        ".html": lambda: save_report(run, target, title, frames),
+        ".png": lambda: save_figure(run, target, title),
+        ".svg": lambda: save_figure(run, target, title),
+        ".pdf": lambda: save_figure(run, target, title),
+        ".csv": lambda: save_table(run, target),
+        ".gif": lambda: carom.film(run, target, frames=frames),
+        ".mp4": lambda: carom.film(run, target, frames=frames),
+    }
+    if target.suffix.lower() not in forms:
+        msg = f"--out must end in {', '.join(forms)}, got '{target.name}'"
+        raise ValueError(msg)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    return forms[target.suffix.lower()]()
 
 
 def summary(title: str, sol: Any, files: list[Path]) -> None:
@@ -141,16 +219,17 @@ def summary(title: str, sol: Any, files: list[Path]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from carom.reports.data import in_words
+    from carom.reports.data import worst
+    from carom.storage import describe, spelt
 
     stats, energy = sol.stats, sol.account.energy
     rows = {
-        "method": str(sol.choice or type(sol.method).__name__),
+        "method": str(sol.choice or f"{spelt(describe(sol.method))[:200]} with {spelt(describe(sol.stepping))}"),
         "time": f"{sol.t[0]:g} to {sol.t[-1]:g}",
         "steps": f"{stats['accepted']} accepted, {stats['rejected']} rejected",
         "evaluations": f"{stats['evaluations']} of the forces, {stats['iterations']} solver iterations",
         "energy": f"{energy[0]:.6g} at the start, {energy[-1]:.6g} at the end",
-        **{in_words(name): f"{value:.3g}" for name, value in sol.account.worst.items()},
+        **{name: text for name, text in worst(sol.account)},
         "seconds": f"{stats['seconds']:.3f} running, {stats['compile_seconds']:.2f} compiling",
         "files": ", ".join(str(f) for f in files),
     }
@@ -195,6 +274,7 @@ def paper_claims(key: str, item: str | None, out: Path) -> dict[str, list[Any]]:
         if figure is not None:
             out.mkdir(parents=True, exist_ok=True)
             figure.savefig(out / f"{key}_{name}.png", dpi=150)
+            print(out / f"{key}_{name}.png")
     return found
 
 

@@ -35,7 +35,7 @@ class Parts:
         ...     keep.finish(carom.simulate(system, state, method, t1=100.0, h=0.1, callback=keep))
     """
 
-    def __init__(self, path: Any, every: float = 10.0):
+    def __init__(self, path: Any, every: float = 10.0, notes: dict[str, Any] | None = None):
         if not every > 0:
             msg = f"the time between parts must be positive, got {every} s"
             raise ValueError(msg)
@@ -43,6 +43,7 @@ class Parts:
         self.folder = storage.parts_folder(self.path)
         self.lock = files.Lock(self.folder / "lock", self.path)
         self.run_id, self.number, self.known = uuid4().hex, 1, np.zeros(0)
+        self.notes = notes or {}
         self.old: list[Path] = []
         self.due = time.monotonic() + self.every
 
@@ -75,12 +76,14 @@ class Parts:
 
     def write(self, run: Run) -> None:
         """Write the rows that no part holds yet, and the carry."""
-        data = storage.with_carry(run.solution(), self.run_id)
+        solution = run.solution()
+        solution.notes = self.notes
+        data = storage.with_carry(solution, self.run_id)
         t = data["time"].to_numpy()
         n = min(len(t), len(self.known))
         differing = np.flatnonzero(t[:n] != self.known[:n])
         first = min(int(differing[0]) if len(differing) else n, len(t) - 1)
-        data.attrs |= {"save_every": int(run.problem.save_every), "first_row": first, "failed": int(run.failed)}
+        data.attrs |= {"first_row": first, "failed": int(run.failed)}
         files.write(data.isel(time=slice(first, None)), self.folder / f"{self.number:04d}.nc")
         self.known, self.number = t, self.number + 1
         while self.old:
@@ -104,7 +107,10 @@ class Parts:
 
     def finish(self, solution: Solution) -> Solution:
         """Write the whole run as one file and remove the parts."""
-        files.write(storage.with_carry(solution, self.run_id), self.path, through=self.folder)
+        solution.notes = self.notes
+        data = storage.with_carry(solution, self.run_id)
+        solution.notes = storage.notes_of(data.attrs)
+        files.write(data, self.path, through=self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
         return solution
 
@@ -120,6 +126,7 @@ def simulate_to(
     save_every: int = 1,
     every: float = 10.0,
     progress: Any = None,
+    notes: dict[str, Any] | None = None,
 ) -> Solution:
     """`carom.simulate` that can be killed: the start is on disk before the first step, parts follow.
 
@@ -132,7 +139,7 @@ def simulate_to(
         keep.begin()
         return run
 
-    return _kept(Parts(path, every), started, progress)
+    return _kept(Parts(path, every, notes), started, progress)
 
 
 def resume_to(path: Any, *, t1: float | None = None, every: float = 10.0, progress: Any = None) -> Solution:
@@ -145,6 +152,7 @@ def resume_to(path: Any, *, t1: float | None = None, every: float = 10.0, progre
     def resumed(keep: Parts) -> Run:
         stored = storage.newest(keep.path)
         run = storage.going_on(stored, t1=t1)
+        keep.notes = storage.gone_on(stored)
         if storage.unfinished_parts(keep.path):
             keep.go_on(stored)
         else:
@@ -157,6 +165,7 @@ def resume_to(path: Any, *, t1: float | None = None, every: float = 10.0, progre
 def _kept(keep: Parts, prepare: Callable[[Parts], Run], progress: Any) -> Solution:
     with deferred(), keep:
         run = prepare(keep)
+        keep.notes["save_every"] = int(run.problem.save_every)
         if not len(keep.known):
             keep.write(run)
         return keep.carry_out(run, progress)

@@ -7,6 +7,7 @@ import inspect
 from typing import Any
 
 from carom.systems.arguments import did_you_mean, names_of
+from carom.tableaux.names import BUILDERS
 
 
 def public_steppings() -> dict[str, Any]:
@@ -32,8 +33,8 @@ def record(text: str) -> Any:
         if isinstance(node, ast.Dict) and all(isinstance(key, ast.Constant) for key in node.keys):
             return {key.value: build(value) for key, value in zip(node.keys, node.values)}  # pyright: ignore
         name = node.func if isinstance(node, ast.Call) else node
-        allowed = public_methods() | public_steppings() | {"Newton": carom.Newton}
-        allowed |= {n: getattr(carom, n) for n in _TABLEAUX}
+        allowed = public_methods() | public_steppings() | BUILDERS
+        allowed |= {n: getattr(carom, n) for n in ("Newton", "SemismoothNewton", "PSOR", "PJOR")}
         if not isinstance(name, ast.Name) or name.id not in allowed:
             close = did_you_mean(name.id, allowed) if isinstance(name, ast.Name) else ""
             msg = f"cannot read '{short}'; allowed are {', '.join(sorted(allowed))} with numbers as arguments{close}"
@@ -65,18 +66,6 @@ def _called(name: str, fn: Any, positional: list[Any], named: dict[str, Any]) ->
         msg = f"{name}: {error}; it takes {names_of(list(signature.parameters))}"
         raise ValueError(msg) from None
     return fn(*positional, **named)
-
-
-_TABLEAUX = (
-    "gauss",
-    "radau_iia",
-    "lobatto_iiia",
-    "lobatto_iiib",
-    "lobatto_iiic",
-    "lobatto_iiic_star",
-    "lobatto_iiid",
-    "explicit",
-)
 
 
 def default_method(system: Any) -> Any:

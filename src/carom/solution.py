@@ -24,6 +24,7 @@ from carom.systems.arguments import users_frame
 from carom.systems.system import System
 
 if TYPE_CHECKING:
+    import pandas
     import xarray
 
 _LOOK_BACK = 4  # rows a stepping may still take back
@@ -197,7 +198,7 @@ class Solution:
     Attributes `t, q, v, h` are NumPy arrays with one row per saved step; row 0 is the start (with h = 0). `elapsed` is
     the time since the start, exact where `t` is large. `v` is the right limit where velocities jump. `state` is the
     last state, to start from; `account` holds the evidence, `stats` the counters; `choice` what `carom.solve` picked
-    and why, None if the method was given.
+    and why, None if the method was given; `notes` where a stored run comes from.
     """
 
     def __init__(
@@ -214,6 +215,7 @@ class Solution:
         self.system, self.method, self.stepping = system, method, stepping
         self.columns, self.carry, self.timing = columns, carry, timing
         self.choice = choice
+        self.notes: dict[str, Any] = {}
         if clock is not None:
             self.clock = clock
 
@@ -232,9 +234,10 @@ class Solution:
 
     def __repr__(self) -> str:
         n = self.columns["q"].shape[1]
+        coordinates = "1 coordinate" if n == 1 else f"{n} coordinates"
         span = f"t = {self.t[0]:g} to {self.t[-1]:g}"
         return (
-            f"<Solution of {type(self.method).__name__}: {len(self)} rows, {n} coordinates, {span}, {self.status.name}>"
+            f"<Solution of {type(self.method).__name__}: {len(self)} rows, {coordinates}, {span}, {self.status.name}>"
         )
 
     def _repr_html_(self) -> str:
@@ -358,15 +361,29 @@ class Solution:
         columns["t"], columns["elapsed"] = times, elapsed
         parts = (self.system, self.method, self.stepping)
         sampled = Solution(*parts, columns, self.carry, self.timing, self.choice, self.clock)
+        sampled.notes = self.notes
         if "event" in columns:
             sampled.events = self.events  # those between the times as well
         return sampled
 
     def to_xarray(self) -> xarray.Dataset:
-        """The rows as a dataset with labelled coordinates."""
+        """The rows as a dataset with labelled coordinates; for a table use `to_pandas`.
+
+        The dataset's own `to_dataframe` would give a row for every combination of time, coordinate, velocity and law.
+        """
         from carom.storage import to_dataset
 
         return to_dataset(self)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The rows as a table, a column per number: `q.x`, `v.x`, `impulse.0`; the time is its index.
+
+        Example:
+            >>> sol.to_pandas().to_csv("run.csv")
+        """
+        from carom.storage import to_frame
+
+        return to_frame(self)
 
     def save(self, path: Any) -> None:
         """Write the rows and all that `carom.resume` needs to a netCDF file, replacing it atomically."""

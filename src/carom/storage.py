@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
+import math
 import platform
 import re
 import shlex
@@ -21,6 +22,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas
 import xarray
 
 from carom import files, methods
@@ -78,10 +80,19 @@ def to_dataset(solution: Solution) -> xarray.Dataset:
         dims = [_DIMS.get(name, f"{name}_{i}") if i == 0 else f"{name}_{i}" for i in range(values.ndim - 1)]
         variables[name] = (("time", *dims), values)
     coords: dict[str, Any] = {"time": solution.t}
-    origin = solution.system.origin
     if solution.system.labels:
         coords["coordinate"] = list(solution.system.labels)
-    attributes = {
+    data = xarray.Dataset(variables, coords, attributes(solution))
+    for name, long_name in _LONG_NAMES.items():
+        if name in data.variables:
+            data[name].attrs["long_name"] = long_name
+    return _with_units(data, solution.system)
+
+
+def attributes(solution: Solution) -> dict[str, Any]:
+    """What was run and where it comes from, as a file tells it."""
+    origin = solution.system.origin
+    found = {
         "title": repr(solution),
         "method": json.dumps(describe(solution.method)),
         "stepping": json.dumps(describe(solution.stepping)),
@@ -90,23 +101,51 @@ def to_dataset(solution: Solution) -> xarray.Dataset:
         "jax": metadata.version("jax"),
         "stats": json.dumps(solution.stats),
         "python": platform.python_version(),
-        "command": shlex.join([Path(sys.argv[0]).name.replace("__main__.py", "carom"), *sys.argv[1:]]),
+        "command": _command(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     if solution.choice is not None:
-        attributes["choice"] = solution.choice.to_json()
-    data = xarray.Dataset(variables, coords, attributes)
-    for name, long_name in _LONG_NAMES.items():
-        if name in data.variables:
-            data[name].attrs["long_name"] = long_name
-    return _with_units(data, solution.system.units)
+        found["choice"] = solution.choice.to_json()
+    return found | solution.notes
 
 
-def _with_units(data: xarray.Dataset, units: tuple[str, ...]) -> xarray.Dataset:
+def _command() -> str:
+    return shlex.join([Path(sys.argv[0]).name.replace("__main__.py", "carom"), *sys.argv[1:]])
+
+
+def to_frame(run: Solution | Loaded) -> pandas.DataFrame:
+    """Rows as a table, a column per number."""
+    labels = run.data.get("coordinate", []) if isinstance(run, Loaded) else run.system.labels
+    names = [str(label) for label in np.asarray(labels)]
+    table = {}
+    for column, values in run.columns.items():
+        flat = values.reshape(len(values), math.prod(values.shape[1:]))
+        named = column in _DIMS and len(set(names)) == flat.shape[1]
+        for i, entry in enumerate(flat.T):
+            table[f"{column}.{names[i] if named else i}" if values.ndim > 1 else column] = entry
+    return pandas.DataFrame(table).set_index("t")
+
+
+def notes_of(attributes: dict[str, Any]) -> dict[str, Any]:
+    """What a stored run keeps when it is stored again."""
+    names = ("command", "created", "outputs", "save_every")
+    return {name: attributes[name] for name in names if name in attributes}
+
+
+def gone_on(run: Loaded) -> dict[str, Any]:
+    """The notes of a stored run that goes on now: its commands one after the other."""
+    kept = notes_of(run.data.attrs)
+    kept.pop("created", None)
+    return kept | {"command": f"{kept['command']} && {_command()}" if "command" in kept else _command()}
+
+
+def _with_units(data: xarray.Dataset, system: System) -> xarray.Dataset:
     """Units of the coordinates: one for all as an attribute, else one per coordinate."""
+    units = system.units
     if len(set(units)) == 1:
         data["q"].attrs["units"] = units[0]
-        data["v"].attrs["units"] = f"{units[0]} s-1"
+        if system.rates:
+            data["v"].attrs["units"] = f"{units[0]} s-1"
     elif len(units) == data.sizes["coordinate"]:
         data = data.assign_coords(unit=("coordinate", list(units)))
     return data
@@ -120,7 +159,7 @@ def save(solution: Solution, path: Any) -> None:
 def run_path(path: Any) -> Path:
     """A path for a run, refused if its ending belongs to something else."""
     if Path(path).suffix not in (".nc", ""):
-        msg = f"a run is stored as netCDF: name it .nc, got '{path}'; for tables use sol.to_xarray().to_dataframe()"
+        msg = f"a run is stored as netCDF: name it .nc, got '{path}'; for tables use sol.to_pandas()"
         raise ValueError(msg)
     return Path(path)
 
@@ -159,6 +198,10 @@ class Loaded:
         self.stats = json.loads(data.attrs["stats"])
         self.choice = Choice.from_json(data.attrs["choice"]) if "choice" in data.attrs else None
         self.t, self.q, self.v, self.h = (self.columns[name] for name in ("t", "q", "v", "h"))
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The rows as a table, a column per number; the time is its index."""
+        return to_frame(self)
 
     def __getattr__(self, name: str) -> Any:
         columns = self.__dict__.get("columns", {})
@@ -281,7 +324,7 @@ def revive(run: Loaded, system: System | None = None) -> Solution:
         reached = float(run.data.attrs["reached"])
     solution = resume(run, system=system, t1=reached)
     solution.timing.update({name: run.stats[name] for name in solution.timing if name in run.stats})
-    solution.choice = run.choice
+    solution.choice, solution.notes = run.choice, notes_of(run.data.attrs)
     return solution
 
 
@@ -320,7 +363,9 @@ def resume(
         options = {"system": system, "method": method, "stepping": stepping, "t1": t1}
         stored = path if isinstance(path, Loaded) else newest(path)
         run = going_on(stored, **options, save_every=save_every, stop=stop)
-        return finish(run, callback, progress, None)
+        solution = finish(run, callback, progress, None)
+        solution.notes = gone_on(stored) | {"save_every": int(run.problem.save_every)}
+        return solution
 
 
 def going_on(
@@ -437,7 +482,7 @@ def description(system: System, method: AbstractMethod, stepping: AbstractSteppi
         for path, leaf in leaves
     }
     records = {"method": method, "stepping": stepping}
-    return found | {role: dict(_flat(describe(record))) for role, record in records.items()}
+    return found | {role: dict(flat(describe(record))) for role, record in records.items()}
 
 
 def _is_function(leaf: Any) -> bool:
@@ -458,15 +503,15 @@ def _number(leaf: Any) -> str:
     return f"{array.dtype}{list(array.shape)} {hashlib.sha256(np.ascontiguousarray(array).data).hexdigest()[:32]}"
 
 
-def _flat(plain: Any, name: str = "") -> Iterator[tuple[str, str]]:
+def flat(plain: Any, name: str = "") -> Iterator[tuple[str, str]]:
     """A record made plain, field by field."""
     if isinstance(plain, dict) and "class" in plain:
         yield name, plain["class"]
         for field, value in plain["fields"].items():
-            yield from _flat(value, f"{name}.{field}".removeprefix("."))
+            yield from flat(value, f"{name}.{field}".removeprefix("."))
     elif isinstance(plain, dict) and "dictionary" in plain:
         for key, value in plain["dictionary"].items():
-            yield from _flat(value, f"{name}[{key}]")
+            yield from flat(value, f"{name}[{key}]")
     else:
         yield name, str(plain).split(" at 0x")[0]
 
@@ -499,6 +544,42 @@ def describe(value: Any) -> Any:
     if eqx.is_array_like(value) and value is not None:
         return np.asarray(value).tolist()
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
+
+
+def spelt(plain: Any, place: str = "") -> str:
+    """The record that `describe` made plain as a call such as `IRK(gauss(2))`; what has its usual value is left out.
+
+    With `place="carom."` the names are those of Python code.
+    """
+    if isinstance(plain, dict) and "tableau" in plain:
+        return re.sub(r"([a-z_]+)\(", rf"{place and place + 'tableaux.'}\1(", plain["tableau"])
+    if isinstance(plain, dict) and "dictionary" in plain:
+        return "{" + ", ".join(f"{name!r}: {spelt(x, place)}" for name, x in plain["dictionary"].items()) + "}"
+    if isinstance(plain, list):
+        return "[" + ", ".join(spelt(x, place) for x in plain) + "]"
+    if not isinstance(plain, dict):
+        return repr(plain)
+    needed, usual = _usual(plain)
+    fields = plain["fields"]
+    others = [name for name in fields if name not in needed and _text(fields[name]) != usual.get(name)]
+    shown = [spelt(fields[name], place) for name in needed]
+    shown += [f"{name}={spelt(fields[name], place)}" for name in others]
+    return f"{place}{plain['class']}({', '.join(shown)})"
+
+
+def _usual(plain: Any) -> tuple[list[str], dict[str, str]]:
+    """The arguments that a record needs, and the values of its fields if it is given no others, as text."""
+    kind = _RECORDS.get(plain["class"])
+    if kind is None:
+        return [], {}
+    parameters = inspect.signature(kind).parameters.values()
+    needed = [p.name for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+    made = describe(kind(**{name: rebuild(plain["fields"][name], "record") for name in needed}))
+    return needed, {name: _text(x) for name, x in made["fields"].items()}
+
+
+def _text(plain: Any) -> str:
+    return json.dumps(plain, sort_keys=True)
 
 
 def rebuild(plain: Any, role: str) -> Any:

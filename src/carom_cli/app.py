@@ -36,11 +36,13 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     help="Dynamics that hit, stick, slide, chain or conserve.",
 )
 
 _terminated: list[bool] = []
 
+_FORMS = "a file that ends in .html, .png, .svg, .pdf, .csv, .gif or .mp4"
 Out = Annotated[Path, typer.Option(help="folder for the results")]
 Progress = Annotated[bool, typer.Option(help="show a progress bar")]
 Every = Annotated[float, typer.Option("--parts", "--segments", help="seconds between parts on disk, to resume from")]
@@ -90,14 +92,14 @@ def list_all() -> None:
 @app.command()
 def run(
     what: Annotated[str, typer.Argument(metavar="MODEL|SCENARIO.toml", help="a model of `carom list`, or a file")],
-    t1: Annotated[float | None, typer.Option(help="end of the run  [default: that of the model]")] = None,
-    h: Annotated[float | None, typer.Option(help="step size  [default: that of the model]")] = None,
+    t1: Annotated[float | None, typer.Option(help="end of the run  (default: that of the model)")] = None,
+    h: Annotated[float | None, typer.Option(help="step size  (default: that of the model)")] = None,
     method: Annotated[
-        str | None, typer.Option(help="for instance 'IRK(gauss(2))'  [default: that of the model]")
+        str | None, typer.Option(help="for instance 'IRK(gauss(2))'  (default: that of the model)")
     ] = None,
     stepping: Annotated[str | None, typer.Option(help="for instance 'Constant(0.1)', in place of --h")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="model parameter, key=value")] = None,
-    save_every: Annotated[int | None, typer.Option(help="keep every n-th step  [default: 1]")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a parameter of it")] = None,
+    save_every: Annotated[int | None, typer.Option(help="keep every n-th step  (default: as the model)")] = None,
     out: Out = Path("out"),
     progress: Progress = True,
     every: Every = 10.0,
@@ -125,12 +127,10 @@ def resume(
 @app.command()
 def report(
     path: Annotated[Path, typer.Argument(metavar="RUN", help="run.nc, finished or not")],
-    out: Annotated[
-        Path | None, typer.Option(help="an .html, .gif or .mp4 file  [default: HTML beside the run]")
-    ] = None,
+    out: Annotated[Path | None, typer.Option(help=f"{_FORMS}  (default: HTML beside the run)")] = None,
     frames: Annotated[int, typer.Option(help="frames of the animation")] = 600,
 ) -> None:
-    """Write the report of a stored run: one HTML file that needs no network (or the animation alone as a film)."""
+    """Write the report of a stored run: one HTML file that needs no network; or what the ending of --out names."""
     from carom import cli
 
     cli.report(path, out, frames)

@@ -113,7 +113,8 @@ def test_every_drawing_shows_and_moves_in_a_browser(tmp_path):
     for model in register:
         q = motion(model, 9)
         picture = draw(model, q, {})
-        empty = {"subtitle": "", "caption": "", "plots": [], "events": None, "evidence": [], "provenance": []}
+        empty = {"subtitle": "", "caption": "", "events": None}
+        empty |= {name: [] for name in ("plots", "evidence", "provenance", "again")}
         data = empty | {"title": model, "times": packed(np.linspace(0, 1, 9)), "box": view_box(picture)}
         texts[model] = page(data | {"drawing": shapes(picture)})
     file = tmp_path / "drawing.html"

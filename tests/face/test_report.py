@@ -84,7 +84,7 @@ class Recorded:
     def __init__(self, cradle):
         n = len(cradle)
         self.system, self.method, self.stepping = cradle.system, cradle.method, cradle.stepping
-        self.stats, self.account = cradle.stats, cradle.account
+        self.stats, self.account, self.carry = cradle.stats, cradle.account, cradle.carry
         mode = np.where(np.arange(n)[:, None] % 20 < 10, 1, [[0, -1]])
         self.columns = cradle.columns | {"impulse": np.ones((n, 2)), "mode": mode, "order": np.full(n, 4)}
         kinds = [("time", float), ("contact", int), ("kind", "U8")]
@@ -99,6 +99,9 @@ def test_contact_forces_modes_orders_and_events_are_shown(cradle, tmp_path):
     file.write_text(page(data))
     with opened(file) as (view, troubles):
         assert view.locator("#events tr").count() == 3
+        assert view.locator("#modes span").all_inner_texts() == ["law 0 open or slips", "law 1 open or slips"]
+        view.evaluate("show(0.3 * last)")
+        assert view.locator("#modes span").all_inner_texts() == ["law 0 closed or sticks", "law 1 slips −"]
         assert view.locator(".plot").count() == len(data["plots"])
         assert troubles == []
 
@@ -151,6 +154,8 @@ def test_the_report_plays_scrubs_and_fits_in_a_browser(file, width, dark):
         assert view.evaluate(PIXELS) not in (first, stopped)
         assert view.inner_text("#clock") != clock
         view.select_option("#speed", "4")
+        view.locator("#again button").first.click()
+        assert view.evaluate("getSelection().toString()").startswith("import carom")
         view.click("#theme")
         assert view.evaluate("document.documentElement.classList.contains('dark')") is not dark
         assert troubles == []

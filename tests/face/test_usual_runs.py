@@ -89,7 +89,7 @@ class Bounces:
 
 def test_an_impact_does_not_hide_the_forces_and_modes_are_named_by_contact():
     forces, impacts, modes = contacts(Bounces())
-    values = np.concatenate([np.frombuffer(base64.b64decode(s["y"]), "<f4") for s in forces["series"]])
+    values = np.concatenate([np.frombuffer(base64.b64decode(s["y"]), "<f8") for s in forces["series"]])
     assert np.abs(values).max() < 11.0
     assert [s["name"] for s in impacts["series"]] == ["contact 0", "friction 0"]
     assert modes["names"] == ["contact 0", "friction 0"]

@@ -195,6 +195,7 @@ def slider_crank(
         AnglePotential(jnp.asarray(w)),
         constraints=SliderHeight(jnp.asarray([l1, l2])),
         labels=("crank", "rod"),
+        units="rad",
     )
     return system, State(np.zeros(2), [rate, -rate * l1 / l2])
 

@@ -101,7 +101,7 @@ def andrews_squeezer(torque: float | Callable[..., Array] = 0.033) -> tuple[Syst
         forces["drive"] = Torque(torque)
     else:
         potential["drive"] = Weight(jnp.zeros(7).at[0].set(-numbers(torque, "torque")))
-    system = System(_bodies(), potential, forces, constraints=_joints(), labels=LABELS)
+    system = System(_bodies(), potential, forces, constraints=_joints(), labels=LABELS, units="rad")
     return system, State(Q0, np.zeros(7))
 
 

@@ -55,5 +55,7 @@ def woodpecker(start: str = "A", friction: float = 0.3, beak_restitution: float 
     contacts = Contacts(
         _gaps, slip_velocity=_slips, friction=friction, restitution=np.array([beak_restitution, 0.0, 0.0])
     )
-    system = System(np.array(M), _energy, params=p, contacts=contacts, labels=("y", "phi_M", "phi_S"))
+    system = System(
+        np.array(M), _energy, params=p, contacts=contacts, labels=("y", "phi_M", "phi_S"), units=("m", "rad", "rad")
+    )
     return system, State(*_STARTS[start])

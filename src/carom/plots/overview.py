@@ -12,10 +12,11 @@ from carom.plots.contacts import contact_forces
 from carom.plots.energy import energies
 from carom.plots.style import canvas, styled
 from carom.plots.trajectories import trajectories
-from carom.storage import with_system
+from carom.storage import describe, spelt, with_system
 from carom.systems.system import System
 
 _MOST_LINES = 12
+_LONGEST_NAME = 60
 
 
 @styled
@@ -41,24 +42,36 @@ def overview(run: Any, title: str = "", *, system: System | None = None) -> Figu
         for axes in (top, middle):
             axes.set_prop_cycle(color=matplotlib.colormaps["viridis"](np.linspace(0.0, 0.9, len(shown))))
     trajectories(solution, shown, of="q", labels=[names[i] for i in shown], axes=top, linewidth=1.0)
-    trajectories(solution, [i for i in shown if i < solution.v.shape[1]], of="v", axes=middle, linewidth=1.0)
+    moving = [i for i in shown if i < solution.v.shape[1]]
+    rates = with_units(solution.system, n, "/s")
+    told = [rates[i] for i in moving] if rates != names and solution.system.rates else None
+    trajectories(solution, moving, of="v", labels=told, axes=middle, linewidth=1.0)
     energies(solution, axes=bottom)
     if touching:
         contact_forces(solution, axes=grid[3, 0])
     if len(set(solution.system.units)) == 1:
         top.set_ylabel(f"q [{solution.system.units[0]}]")
-        middle.set_ylabel(f"v [{solution.system.units[0]}/s]")
+        if solution.system.rates:
+            middle.set_ylabel(f"v [{solution.system.units[0]}/s]")
+    grid[-1, 0].set_xlabel("time $t$ [s]" if any(solution.system.units) else "time $t$")
     for axes in grid[:, 0]:
         if axes.get_legend() is not None:
             axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         if axes is not grid[-1, 0]:
             axes.set_xlabel("")
-    top.set_title(f"{title}, {type(solution.method).__name__}" if title else type(solution.method).__name__)
+    method = spelt(describe(solution.method))
+    method = method if len(method) <= _LONGEST_NAME else type(solution.method).__name__
+    top.set_title(f"{title}, {method}" if title else method)
     return figure
 
 
-def with_units(system: System, n: int) -> list[str]:
+def with_units(system: System, n: int, per: str = "") -> list[str]:
     """Names of the coordinates, with their units where these differ."""
     names = list(system.labels or [f"{i + 1}" for i in range(n)])
-    units = system.units if len(set(system.units)) > 1 else ()
-    return [f"{name} [{unit}]" for name, unit in zip(names, units)] if len(units) == n else names
+    units = each_unit(system.units, n) if len(set(system.units)) > 1 else ("",) * n
+    return [f"{name} [{unit}{per}]" if unit else name for name, unit in zip(names, units)]
+
+
+def each_unit(units: tuple[str, ...], n: int) -> tuple[str, ...]:
+    """The unit of each of n coordinates."""
+    return units * n if len(units) == 1 else units

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from io import BytesIO
 from typing import Any, ParamSpec, TypeVar
 
 import matplotlib
@@ -68,6 +69,15 @@ def styled(fn: Callable[P, R]) -> Callable[P, R]:
     return drawn
 
 
+class Shown(Figure):
+    """A figure that notebooks show, free of pyplot."""
+
+    def _repr_png_(self) -> bytes:
+        picture = BytesIO()
+        self.savefig(picture, format="png", dpi=self.dpi)
+        return picture.getvalue()
+
+
 @styled
 def canvas(rows: int = 1, columns: int = 1, width: float = 0.0, height: float = 0.0) -> tuple[Figure, np.ndarray]:
     """A figure with a grid of axes, as an array of shape (rows, columns).
@@ -81,7 +91,7 @@ def canvas(rows: int = 1, columns: int = 1, width: float = 0.0, height: float = 
     Example:
         >>> figure, axes = carom.plots.canvas(1, 2)
     """
-    figure = Figure(figsize=(width or 5.0 * columns, height or 3.6 * rows))
+    figure = Shown(figsize=(width or 5.0 * columns, height or 3.6 * rows))
     return figure, figure.subplots(rows, columns, squeeze=False)
 
 

@@ -1,21 +1,24 @@
 """What a report shows, as plain data: frames of the drawing, series of the plots, tables.
 
-Arrays travel as base64 of 32-bit floats; series are thinned to the extremes of each stretch of time, so that no peak is
+Arrays travel as base64; series are thinned to the extremes of each stretch of time, so that no peak is
 lost.
 """
 
 from __future__ import annotations
 
 import base64
-import json
 from typing import Any
 
 import numpy as np
 
+from carom.evidence import CREATED, created_energy
 from carom.plots.contacts import MODES, forces_and_impacts, law_names, laws_in, modes_in_words
-from carom.plots.overview import with_units
+from carom.plots.overview import each_unit
 from carom.reports.drawings import Draw, draw
+from carom.reports.provenance import again, end_of, origin_of, plain, provenance, shortened
 from carom.reports.shapes import Circles, Drawing, Spring, framed
+from carom.solution import Account, Solution
+from carom.storage import spelt
 
 _STRETCHES = 700
 _MOST_LINES = 12
@@ -25,33 +28,31 @@ _MOST_EVENTS = 500
 def payload(
     run: Any, frames: int, title: str = "", attributes: dict[str, Any] | None = None, drawing: Draw | None = None
 ) -> dict[str, Any]:
-    """Everything the page needs; `attributes` are those of the file the run was read from."""
-    model, arguments = origin_of(run)
+    """Everything the page needs; `attributes` are those of the file of the run."""
     t = run.columns["t"]
     times = np.linspace(t[0], t[-1], min(frames, max(2, 20 * len(t))))
-    q = at(t, run.columns["q"], times)
-    picture = draw(model, q, arguments, names_of(run)[0]) if drawing is None else drawing(q, arguments)
+    picture = picture_of(run, times, drawing)
     return {
-        "title": title or (model or "carom run").replace("_", " "),
+        "title": title or (origin_of(run)[0] or "carom run").replace("_", " "),
         "subtitle": subtitle(run),
         "times": packed(times),
+        "time_unit": "s" if any(names_of(run)[1]) else "",
         "drawing": shapes(picture),
         "caption": picture.caption,
         "box": view_box(picture),
         "plots": [plot for plot in plots(run) if plot is not None],
         "events": events(run),
         "evidence": evidence(run),
-        "provenance": provenance(attributes, model, arguments),
+        "provenance": provenance(run, attributes or {}),
+        "again": again(run, attributes or {}),
     }
 
 
-def origin_of(run: Any) -> tuple[str | None, dict[str, Any]]:
-    """Model and arguments of a run, if it is of a ready-made model."""
-    if hasattr(run, "data"):
-        stored = json.loads(run.data.attrs["model"])
-        return (None, {}) if stored is None else (stored[0], json.loads(stored[1]))
-    origin = run.system.origin
-    return (None, {}) if origin is None else (origin.name, json.loads(origin.arguments))
+def picture_of(run: Any, times: np.ndarray, drawing: Draw | None = None) -> Drawing:
+    """The drawing of a run at some times: the one given, that of the model, or the coordinates as such."""
+    model, arguments = origin_of(run)
+    q = at(run.columns["t"], run.columns["q"], times)
+    return draw(model, q, arguments, names_of(run)[0]) if drawing is None else drawing(q, arguments)
 
 
 def at(t: np.ndarray, rows: np.ndarray, times: np.ndarray) -> np.ndarray:
@@ -59,10 +60,10 @@ def at(t: np.ndarray, rows: np.ndarray, times: np.ndarray) -> np.ndarray:
     return np.stack([np.interp(times, t, column) for column in rows.T], axis=1)
 
 
-def packed(values: Any) -> str:
-    """An array as base64 of little-endian 32-bit floats."""
+def packed(values: Any, kind: str = "<f8") -> str:
+    """An array as base64 of little-endian floats: 64 bits for what is read off an axis, 32 for what is drawn."""
     with np.errstate(over="ignore"):
-        return base64.b64encode(np.ascontiguousarray(values, "<f4").tobytes()).decode()
+        return base64.b64encode(np.ascontiguousarray(values, kind).tobytes()).decode()
 
 
 # ---- the drawing ---------------------------------------------------------------------------------------------------
@@ -75,11 +76,11 @@ def shapes(picture: Drawing) -> list[dict[str, Any]]:
 
 def _shape(shape: Any) -> dict[str, Any]:
     points = framed(shape.points)
-    plain = {"n": points.shape[1], "frames": len(points), "points": packed(points), "colour": shape.colour}
+    plain = {"n": points.shape[1], "frames": len(points), "points": packed(points, "<f4"), "colour": shape.colour}
     if isinstance(shape, Circles):
         radius = np.broadcast_to(np.asarray(shape.radius, float), (points.shape[1],))
-        shade = None if shape.shade is None else packed(shape.shade)
-        return plain | {"kind": "circles", "radius": packed(radius), "fill": shape.fill, "shade": shade}
+        shade = None if shape.shade is None else packed(shape.shade, "<f4")
+        return plain | {"kind": "circles", "radius": packed(radius, "<f4"), "fill": shape.fill, "shade": shade}
     if isinstance(shape, Spring):
         return plain | {"kind": "spring", "width": shape.width, "coils": shape.coils}
     return plain | {"kind": "line", "width": shape.width, "fill": shape.fill, "dashed": shape.dashed}
@@ -108,17 +109,18 @@ def plots(run: Any) -> list[dict[str, Any] | None]:
     c = run.columns
     labels, units = names_of(run)
     found = [
-        vectors("coordinates", c["t"], c["q"], labels, units),
+        *vectors("coordinates", c["t"], c["q"], labels, units),
         space_time("velocities over place and time", c["t"], c["v"]),
-        vectors("velocities", c["t"], c["v"], labels, f"{units}/s" if units else ""),
-        energies(run),
+        *vectors("velocities", c["t"], c["v"], labels, speeds(run, units)),
+        *energies(run),
+        *deviations(run),
         *(contacts(run) if "impulse" in c and c["impulse"].shape[1] else ()),
-        vectors("multipliers", c["t"][1:], c["multiplier"][1:], ()) if "multiplier" in c else None,
+        *(vectors("multipliers", c["t"][1:], c["multiplier"][1:]) if "multiplier" in c else ()),
         lines("step size", c["t"][1:], {"h": c["h"][1:]}, scale="log"),
         lines("order", c["t"][1:], {"order": c["order"][1:]}) if "order" in c else None,
     ]
     if "residual" in c and np.any(c["residual"] > 0):
-        found.append(lines("residual", c["t"][1:], {"residual": np.maximum(c["residual"][1:], 1e-18)}, scale="log"))
+        found.append(lines("residual", c["t"][1:], {"residual": c["residual"][1:]}, scale="log"))
     return found
 
 
@@ -142,25 +144,38 @@ def contacts(run: Any) -> list[dict[str, Any]]:
     return found
 
 
-def names_of(run: Any) -> tuple[tuple[str, ...], str]:
-    """Labels of the coordinates (with units where these differ), and the unit if all share one."""
-    if hasattr(run, "data"):
-        labels = run.data["coordinate"].values.tolist() if "coordinate" in run.data.coords else ()
-        if "unit" in run.data.coords:
-            labels = [f"{name} [{unit}]" for name, unit in zip(labels, run.data["unit"].values)]
-        return tuple(str(x) for x in labels), str(run.data["q"].attrs.get("units", ""))
-    units = set(run.system.units)
-    labels = with_units(run.system, run.columns["q"].shape[1]) if run.system.labels or len(units) > 1 else ()
-    return tuple(labels), units.pop() if len(units) == 1 else ""
+def names_of(run: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Labels of the coordinates and their units; nothing where they were not given."""
+    if not hasattr(run, "data"):
+        return run.system.labels, each_unit(run.system.units, run.columns["q"].shape[1])
+    labels = run.data["coordinate"].values if "coordinate" in run.data.coords else ()
+    one = run.data["q"].attrs.get("units")
+    units = run.data["unit"].values if "unit" in run.data.coords else [one] if one else ()
+    return tuple(map(str, labels)), each_unit(tuple(map(str, units)), run.columns["q"].shape[1])
 
 
-def vectors(title: str, t: np.ndarray, rows: np.ndarray, labels: tuple[str, ...], unit: str = "") -> dict[str, Any]:
-    """A line per entry; of many, a dozen evenly spaced ones."""
+def speeds(run: Any, units: tuple[str, ...]) -> tuple[str, ...]:
+    """Units of the velocities, where these are the rates of the coordinates."""
+    system = getattr(run, "system", None)
+    same = run.columns["v"].shape == run.columns["q"].shape and (system is None or system.rates)
+    return tuple(f"{unit}/s" if unit else "" for unit in units) if same else ()
+
+
+def vectors(
+    title: str, t: np.ndarray, rows: np.ndarray, labels: tuple[str, ...] = (), units: tuple[str, ...] = ()
+) -> list[dict[str, Any]]:
+    """A plot for each unit with a line per entry; of many, a dozen evenly spaced ones."""
     rows = rows.reshape(len(rows), -1)
     n = rows.shape[1]
-    kept = np.unique(np.linspace(0, n - 1, min(n, _MOST_LINES)).round().astype(int)) if n else []
     names = distinct(labels) if len(labels) == n else [str(i + 1) for i in range(n)]
-    return lines(title, t, {names[i]: rows[:, i] for i in kept}, unit=unit)
+    units = units if len(units) == n else ("",) * n
+    groups = {unit: [i for i in range(n) if units[i] == unit] for unit in dict.fromkeys(units)}
+    return [lines(title, t, {names[i]: rows[:, i] for i in evenly(group)}, unit=unit) for unit, group in groups.items()]
+
+
+def evenly(entries: list[int]) -> list[int]:
+    """At most a dozen of them."""
+    return [entries[i] for i in np.unique(np.linspace(0, len(entries) - 1, _MOST_LINES).round().astype(int))]
 
 
 def distinct(labels: tuple[str, ...]) -> list[str]:
@@ -181,29 +196,51 @@ def lines(
     for name, given in series.items():
         times, values = given if isinstance(given, tuple) else (t, given)
         kept = extremes(values)
-        plain.append({"name": name, "t": packed(times[kept]), "y": packed(np.nan_to_num(values[kept]))})
+        plain.append({"name": name, "t": packed(times[kept]), "y": packed(values[kept])})
     return {"kind": "lines", "title": title, "series": plain, "scale": scale, "unit": unit, "hues": list(hues)}
 
 
 def extremes(values: np.ndarray) -> np.ndarray:
-    """Rows with the smallest and the largest value of every stretch, the first and the last."""
+    """Rows with the smallest and the largest finite value of every stretch, the first and the last."""
     n = len(values)
     if n <= 2 * _STRETCHES:
         return np.arange(n)
     size = -(-n // _STRETCHES)
     padded = np.pad(values, (0, -n % size), mode="edge").reshape(-1, size)
     start = size * np.arange(len(padded))
-    found = np.concatenate([[0, n - 1], start + padded.argmin(1), start + padded.argmax(1)])
+    lowest, highest = (np.where(np.isfinite(padded), padded, end) for end in (np.inf, -np.inf))
+    found = np.concatenate([[0, n - 1], start + lowest.argmin(1), start + highest.argmax(1)])
     return np.unique(np.minimum(found, n - 1))
 
 
-def energies(run: Any) -> dict[str, Any] | None:
-    """Kinetic, potential and total energy, if the system is known."""
+def energies(run: Any) -> list[dict[str, Any]]:
+    """Energies, their change against the start, and what of it contacts do not explain, if the system is known."""
     if not hasattr(run, "account"):
-        return None
-    account = run.account
+        return []
+    account, t = run.account, run.columns["t"]
     parts = {"kinetic": account.kinetic, "potential": account.potential, "total": account.energy}
-    return lines("energies", run.columns["t"], parts, hues=("blue", "orange", "ink"))
+    size = exchanged(account)
+    changes = {"change of energy": (account.energy - account.energy[0]) / size}
+    found = [lines("energies", t, parts, hues=("blue", "orange", "ink"))]
+    if "contact work" in account.extra and np.all(np.diff(run.columns["k"]) == 1):
+        work = np.cumsum(account.extra["contact work"].reshape(len(t), -1).sum(1)) / size
+        rest = {"change without the work of contacts": changes["change of energy"] - work}
+        found += [lines(f"energy not explained by contacts, / {size:.3g}", t, rest, hues=("ink",))]
+        changes["work of contacts"] = work
+    found.insert(1, lines(f"(E - E0) / {size:.3g}", t, changes, hues=("ink", "orange")))
+    return found
+
+
+def deviations(run: Any) -> list[dict[str, Any]]:
+    """Penetration of contacts and residual of constraints over time, where there is any."""
+    found = getattr(getattr(run, "account", None), "extra", {})
+    t, plots = run.columns["t"], []
+    for name, what in (("penetration", "contact"), ("drift", "constraint")):
+        rows = np.abs(found.get(name, np.zeros(len(t)))).reshape(len(t), -1)
+        if np.any(rows > 0):
+            series = {f"{what} {i}": rows[:, i] for i in evenly(list(range(rows.shape[1])))}
+            plots.append(lines(f"{name} of the {what}s", t, series, scale="log"))
+    return plots
 
 
 def space_time(title: str, t: np.ndarray, rows: np.ndarray) -> dict[str, Any] | None:
@@ -260,26 +297,29 @@ def shown(value: Any) -> str:
 def subtitle(run: Any) -> str:
     """Method, rows and time in one line."""
     t, q = run.columns["t"], run.columns["q"]
-    return f"{kind_of(run, 'method')}, {len(t)} rows, {q.shape[1]} coordinates, t = {t[0]:.6g} to {t[-1]:.6g}"
+    method = shortened(spelt(plain(run, "method")), 60)
+    return f"{method}, {len(t)} rows, {many(q.shape[1], 'coordinate')}, t = {t[0]:.6g} to {t[-1]:.6g}"
 
 
-def kind_of(run: Any, part: str) -> str:
-    """Class name of the method or the stepping."""
-    if hasattr(run, "data"):
-        return str(json.loads(run.data.attrs[part])["class"])
-    return type(getattr(run, part)).__name__
+def many(n: int, what: str) -> str:
+    """A number of things in words."""
+    return f"{n} {what}" if n == 1 else f"{n} {what}s"
 
 
 def evidence(run: Any) -> list[list[str]]:
     """Counters, energy account, worst residuals."""
     stats = run.stats
-    rows = [["method", kind_of(run, "method")], ["stepping", kind_of(run, "stepping")]]
+    rows = [[part, shortened(spelt(plain(run, part)))] for part in ("method", "stepping")]
+    rows += chosen(run)
+    if run.columns["t"][-1] < end_of(run):
+        rows += [["ended early", f"at t = {run.columns['t'][-1]:.6g} of {end_of(run):.6g}"]]
     rows += [["steps", f"{stats['accepted']} accepted, {stats['rejected']} rejected"]]
     rows += [["evaluations", f"{stats['evaluations']} of the forces, {stats['iterations']} solver iterations"]]
     if hasattr(run, "account"):
         energy = run.account.energy
         rows += [["energy", f"{energy[0]:.6g} at the start, {energy[-1]:.6g} at the end"]]
-        rows += [[in_words(name), f"{value:.3g}"] for name, value in run.account.worst.items()]
+        rows += worst(run.account)
+        rows += from_nowhere(run) if isinstance(run, Solution) else []
     else:
         rows += [
             ["energies, events", "unknown: the system is made of user functions; carom.report(..., system=system)"]
@@ -289,22 +329,35 @@ def evidence(run: Any) -> list[list[str]]:
     return rows
 
 
-def in_words(name: str) -> str:
-    """A key of `Account.worst` as the head of a line: all are extremes but the contact work, which is a total."""
-    return f"total {name}" if name == "contact work" else f"worst {name}"
+def chosen(run: Any) -> list[list[str]]:
+    """What `carom.solve` picked, why, and what it checked."""
+    choice = getattr(run, "choice", None)
+    if choice is None:
+        return []
+    checks = [f"{name} {value:.2g}" for name, value in choice.checks.items()]
+    rows = {"because": "; ".join(choice.reasons), "checked": ", ".join(checks)}
+    found = [["carom.solve chose", f"{choice.method} with {choice.stepping}"]]
+    return found + [[name, text] for name, text in rows.items() if text]
 
 
-def provenance(attributes: dict[str, Any] | None, model: str | None, arguments: dict[str, Any]) -> list[list[str]]:
-    """Where the run comes from: model, parameters, versions, command."""
-    from importlib import metadata
-
-    attributes = attributes or {n: metadata.version(n) for n in ("carom", "jax")}
-    rows = [["model", model or "user functions"]]
-    rows += [[name, _short(value)] for name, value in arguments.items()]
-    rows += [[name, str(attributes[name])] for name in ("carom", "jax", "command", "created") if name in attributes]
+def worst(account: Account) -> list[list[str]]:
+    """`Account.worst` in words: all are extremes but the contact work, which is a total; energies also as a part."""
+    part = exchanged(account)
+    rows = [["energy exchanged", f"{part:.3g}: largest kinetic energy and range of the potential one"]]
+    for name, value in account.worst.items():
+        of = f", {100 * value / part:.3g} % of the energy exchanged" if name.startswith("energy ") else ""
+        rows.append([f"total {name}" if name == "contact work" else f"worst {name}", f"{value:.3g}{of}"])
     return rows
 
 
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+def exchanged(account: Account) -> float:
+    """The largest kinetic energy and the largest change of the potential one, in which changes are measured."""
+    rows = np.isfinite(account.energy)
+    return float(np.max(np.abs(account.kinetic[rows]), initial=0.0) + np.ptp(account.potential[rows])) or 1.0
+
+
+def from_nowhere(run: Solution) -> list[list[str]]:
+    """The energy that no force explains, and what to think of it."""
+    created = max(created_energy(run), 0.0)
+    verdict = "do not trust this run: take smaller steps" if created > CREATED else "no alarm"
+    return [["energy from nowhere", f"{100 * created:.2g} % of the energy exchanged; {verdict}"]]

@@ -13,15 +13,15 @@ from matplotlib.collections import PatchCollection
 from matplotlib.patches import Circle
 
 from carom.plots.style import COLOURS, canvas, styled
-from carom.reports.data import at, origin_of, view_box
-from carom.reports.drawings import draw
+from carom.reports.data import picture_of, view_box
+from carom.reports.drawings import Draw
 from carom.reports.shapes import Circles, Shape, Spring, framed
 
 _WRITERS = {".gif": PillowWriter, ".mp4": FFMpegWriter}
 
 
 @styled
-def film(run: Any, path: Any, *, frames: int = 150, rate: int = 25) -> Path:
+def film(run: Any, path: Any, *, frames: int = 150, rate: int = 25, drawing: Draw | None = None) -> Path:
     """Write the moving system as a `.gif`, or as an `.mp4` where ffmpeg is installed.
 
     Args:
@@ -29,6 +29,7 @@ def film(run: Any, path: Any, *, frames: int = 150, rate: int = 25) -> Path:
         path: the file to write, replaced atomically.
         frames: number of frames.
         rate: frames per second.
+        drawing: as for `carom.report`, which draws the same.
 
     Example:
         >>> carom.film(sol, "run.gif")
@@ -39,9 +40,8 @@ def film(run: Any, path: Any, *, frames: int = 150, rate: int = 25) -> Path:
         msg = f"a film ends in .gif, or in .mp4 where ffmpeg is installed; got {path.name}"
         raise ValueError(msg)
     t = run.columns["t"]
-    model, arguments = origin_of(run)
     times = np.linspace(t[0], t[-1], frames)
-    picture = draw(model, at(t, run.columns["q"], times), arguments)
+    picture = picture_of(run, times, drawing)
     left, bottom, right, top = view_box(picture)
     height = float(np.clip(6.4 * (top - bottom) / (right - left), 1.6, 6.4))
     figure, grid = canvas(width=6.4, height=height)

@@ -10,8 +10,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from carom.reports.data import origin_of, payload
+from carom import storage
+from carom.reports.data import payload
 from carom.reports.drawings import Draw
+from carom.reports.provenance import heading, origin_of
 from carom.solution import Solution
 from carom.storage import Loaded, with_system
 from carom.systems.system import System
@@ -48,11 +50,15 @@ def report(
     if not isinstance(run, (Solution, Loaded)):
         msg = f"report needs a Solution, or carom.load('run.nc') of a stored run; got {type(run).__name__}"
         raise TypeError(msg)
-    attributes = None if isinstance(run, Solution) else run.data.attrs
+    attributes = storage.attributes(run) if isinstance(run, Solution) else run.data.attrs
     target = Path(path)
+    if target.suffix.lower() not in (".html", ".htm"):
+        others = "carom.film writes .gif and .mp4, carom.plots.overview(sol).savefig figures, sol.save runs"
+        msg = f"a report is an .html file, got '{target.name}'; {others}"
+        raise ValueError(msg)
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(target.name + ".part")
-    title = title or (origin_of(run)[0] or target.stem).replace("_", " ")
+    title = title or heading(attributes) or (origin_of(run)[0] or target.stem).replace("_", " ")
     partial.write_text(page(payload(_known(run, system), frames, title, attributes, drawing)), encoding="utf-8")
     os.replace(partial, target)
     return target

@@ -177,6 +177,11 @@ class System(eqx.Module):
     # ---- what there is ------------------------------------------------------------------------------------------
 
     @property
+    def rates(self) -> bool:
+        """Whether the velocities are the rates of the coordinates, so that they have their units per second."""
+        return self.kinematics is None and self.shift is None and self.hamiltonian is None
+
+    @property
     def features(self) -> frozenset[str]:
         """The features a method must handle to take this system."""
         present = {

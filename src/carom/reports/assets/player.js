@@ -2,7 +2,7 @@
 // The animation and everything around it.
 const data = JSON.parse(document.getElementById("data").textContent);
 const by = (id) => document.getElementById(id);
-const times = floatsOf(data.times), last = times.length - 1;
+const times = doublesOf(data.times), last = times.length - 1;
 for (const shape of data.drawing) {
   shape.points = floatsOf(shape.points);
   if (shape.radius) shape.radius = floatsOf(shape.radius);
@@ -78,6 +78,7 @@ const link = {
   seek(t) { pause(); show(last * (t - times[0]) / (times[last] - times[0] || 1)); },
   zoom(t, factor) {
     const [a, b] = this.range, low = t - (t - a) * factor, high = t + (b - t) * factor;
+    if (high - low < 1e-11 * Math.max(Math.abs(a), Math.abs(b))) return;
     this.range = factor === Infinity || high - low >= times[last] - times[0] ? [times[0], times[last]]
       : [Math.max(low, times[0]), Math.min(high, times[last])];
     plots.forEach((p) => p.draw());
@@ -91,9 +92,21 @@ function show(frame) {
   const whole = Math.round(position);
   link.time = times[whole];
   by("scrub").value = whole;
-  by("clock").textContent = "t = " + link.time.toPrecision(4);
+  by("clock").textContent = `t = ${link.time.toPrecision(4)} ${data.time_unit || ""}`;
+  tellModes();
   scene.draw(whole);
   plots.forEach((p) => p.draw());
+}
+// Under the drawing: which contact is closed, sticks or slips now.
+function tellModes() {
+  const laws = plots.find((p) => p.kind === "modes");
+  if (!laws) return;
+  by("modes").replaceChildren(...laws.at(link.time).slice(0, 12).map(([name, mode]) => {
+    const span = document.createElement("span"), dot = document.createElement("b");
+    dot.style.background = colour(MODE_HUES[mode] || "red");
+    span.append(dot, `${name} ${laws.words[mode]}`);
+    return span;
+  }));
 }
 function pause() { playing = false; by("play").textContent = "▶"; }
 function play() {
@@ -127,6 +140,18 @@ by("subtitle").textContent = data.subtitle;
 by("caption").textContent = data.caption;
 table(by("evidence"), data.evidence);
 table(by("provenance"), data.provenance);
+for (const [name, text] of data.again) {
+  const head = document.createElement("h3"), button = document.createElement("button"), code = document.createElement("pre");
+  head.textContent = name;
+  button.textContent = "copy";
+  code.textContent = text;
+  button.addEventListener("click", () => {
+    getSelection().selectAllChildren(code);
+    button.textContent = document.execCommand("copy") ? "copied" : "copy: Ctrl-C";
+  });
+  head.append(button);
+  by("again").append(head, code);
+}
 if (data.events) {
   by("events-card").hidden = false;
   const row = table(by("events"), data.events.rows, data.events.names), more = data.events.count - data.events.rows.length;

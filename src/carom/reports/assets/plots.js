@@ -9,6 +9,7 @@ function bytesOf(text) {
   return bytes;
 }
 const floatsOf = (text) => new Float32Array(bytesOf(text).buffer);
+const doublesOf = (text) => new Float64Array(bytesOf(text).buffer);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
 
 // A canvas fitted to its box and to the density of the screen; returns its context in CSS pixels.
@@ -24,21 +25,35 @@ function fitted(canvas) {
   return [g, w, h];
 }
 
-// Round numbers between low and high, about n of them.
+// Round numbers between low and high, about n of them; each is the very number that its label spells.
 function ticks(low, high, n) {
   const raw = (high - low) / n;
-  if (!(raw > 0) || !isFinite(raw)) return [low];
-  const power = Math.pow(10, Math.floor(Math.log10(raw)));
-  const steps = [0.2, 0.5, 1, 2, 5, 10], at = steps.findIndex((s) => s * power >= raw);
-  const between = (step) => {
-    const found = [];
-    for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) found.push(i * step);
+  if (!(raw > FINEST * Math.max(Math.abs(low), Math.abs(high))) || !isFinite(raw)) return [];
+  const between = (digit, power) => {
+    const step = Number(`${digit}e${power}`), found = [];
+    for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i++) found.push(Number(`${digit * i}e${power}`));
     return found;
   };
-  const round = between(steps[at] * power);
-  return round.length < 3 ? between(steps[at - 1] * power) : round;
+  const power = Math.floor(Math.log10(raw)) - 1, steps = [[2, power], [5, power]];
+  for (const p of [power + 1, power + 2]) steps.push([1, p], [2, p], [5, p]);
+  const at = steps.findIndex(([digit, p]) => Number(`${digit}e${p}`) >= raw), round = between(...steps[at]);
+  return round.length < 3 ? between(...steps[at - 1]) : round;
 }
+// Powers of ten between 10^low and 10^high, with 2 and 5 times them where few fit.
+function logTicks(low, high) {
+  const every = Math.max(1, Math.ceil((high - low) / 6)), digits = high - low < 2.5 ? [1, 2, 5] : [1], found = [];
+  for (let p = Math.floor(low); p <= high; p++) {
+    if (p % every) continue;
+    for (const digit of digits) {
+      const value = Number(`${digit}e${p}`), place = Math.log10(value);
+      if (place >= low - 1e-9 && place <= high + 1e-9) found.push(value);
+    }
+  }
+  return found;
+}
+const FINEST = 1e-13;
 const number = (x) => (x === 0 ? "0" : Math.abs(x) >= 1e5 || Math.abs(x) < 1e-3 ? x.toExponential(1) : String(+x.toPrecision(4)));
+const label = (x) => (x === 0 ? "0" : Math.abs(x) >= 1e5 || Math.abs(x) < 1e-3 ? x.toExponential() : String(x));
 
 class Plot {
   constructor(data, place, link) {
@@ -54,7 +69,7 @@ class Plot {
     this.legend.className = "legend";
     card.append(heading, this.canvas, this.legend);
     place.append(card);
-    if (this.kind === "lines") this.series = this.series.map((s) => ({ name: s.name, t: floatsOf(s.t), y: floatsOf(s.y) }));
+    if (this.kind === "lines") this.series = this.series.map((s) => ({ name: s.name, t: doublesOf(s.t), y: doublesOf(s.y) }));
     if (this.kind === "image") this.pixels = bytesOf(this.pixels);
     this.listen();
   }
@@ -72,30 +87,41 @@ class Plot {
     this.canvas.addEventListener("dblclick", () => this.link.zoom(0, Infinity));
   }
 
+  // Lowest and highest end of the vertical axis; on a log axis as powers of ten, of what is positive.
   heights() {
     let low = Infinity, high = -Infinity;
-    const [a, b] = this.link.range;
-    for (const s of this.series) {
-      if (this.hidden.has(s.name)) continue;
-      for (let i = 0; i < s.t.length; i++) {
-        if (s.t[i] < a || s.t[i] > b) continue;
-        if (s.y[i] < low) low = s.y[i];
-        if (s.y[i] > high) high = s.y[i];
+    const [a, b] = this.link.range, log = this.scale === "log";
+    this.zeros = false;
+    const see = (v) => {
+      if (!isFinite(v)) return;
+      if (log && v <= 0) { this.zeros = true; return; }
+      if (v < low) low = v;
+      if (v > high) high = v;
+    };
+    const between = (u, v, part) => (log && u > 0 && v > 0 ? u * Math.pow(v / u, part) : u + part * (v - u));
+    for (const { name, t, y } of this.series) {
+      if (this.hidden.has(name)) continue;
+      for (let i = 0; i < t.length; i++) {
+        if (t[i] >= a && t[i] <= b) see(y[i]);
+        for (const edge of i ? [a, b] : []) {
+          if (t[i - 1] < edge && edge < t[i]) see(between(y[i - 1], y[i], (edge - t[i - 1]) / (t[i] - t[i - 1])));
+        }
       }
     }
     if (!(low <= high)) return [0, 1];
-    if (this.scale === "log") {
-      const p = Math.log10(Math.max(low, 1e-30)), q = Math.log10(Math.max(high, 1e-30));
-      return q - p < 0.5 ? [p - 0.5, q + 0.5] : [p, q];
+    if (log) {
+      const p = Math.log10(low), q = Math.log10(high), pad = Math.max(0.05 * (q - p), (1.2 - (q - p)) / 2);
+      return [p - pad, q + pad];
     }
-    const pad = 0.06 * (high - low) || Math.abs(high) * 0.1 || 1;
+    const size = Math.max(Math.abs(low), Math.abs(high)), pad = high - low > 100 * FINEST * size ? 0.06 * (high - low) : 0.1 * size || 1;
     return [low - pad, high + pad];
   }
 
   draw() {
     const [g, w, h] = fitted(this.canvas);
     g.font = "11px system-ui, sans-serif";
-    this.left = this.kind === "modes" ? 70 : 54;
+    const axis = this.kind === "lines" ? this.axis() : null;
+    this.left = this.kind === "modes" ? 70 : Math.max(54, ...(axis ? axis.marks.map((v) => g.measureText(label(v)).width + 12) : []));
     const area = { left: this.left, right: w - 8, top: 6, bottom: h - 20 };
     const [a, b] = this.link.range;
     const x = (t) => area.left + ((t - a) / (b - a || 1)) * (area.right - area.left);
@@ -104,10 +130,10 @@ class Plot {
     for (const t of ticks(a, b, Math.max(2, w / 90))) {
       g.beginPath(); g.moveTo(x(t), area.top); g.lineTo(x(t), area.bottom); g.stroke();
       g.textAlign = x(t) > w - 24 ? "right" : "center";
-      g.fillText(number(t), Math.min(x(t), w - 2), h - 6);
+      g.fillText(label(t), Math.min(x(t), w - 2), h - 6);
     }
     g.save();
-    if (this.kind === "lines") this.drawLines(g, area, x);
+    if (this.kind === "lines") this.drawLines(g, area, x, axis);
     if (this.kind === "modes") this.drawModes(g, area, x);
     if (this.kind === "image") this.drawImage(g, area, x);
     g.restore();
@@ -118,24 +144,37 @@ class Plot {
     }
   }
 
-  drawLines(g, area, x) {
-    const [low, high] = this.heights(), log = this.scale === "log";
-    const y = (v) => area.bottom - (((log ? Math.log10(Math.max(v, 1e-30)) : v) - low) / (high - low)) * (area.bottom - area.top);
+  axis() {
+    const [low, high] = this.heights();
+    return { low, high, marks: this.scale === "log" ? logTicks(low, high) : ticks(low, high, 4) };
+  }
+
+  // On a log axis what is zero has a row of its own, under the axis.
+  drawLines(g, area, x, { low, high, marks }) {
+    const log = this.scale === "log", floor = area.bottom - (log && this.zeros ? 16 : 0);
+    const at = (v) => floor - ((v - low) / (high - low)) * (floor - area.top);
+    const y = (v) => (!log ? at(v) : v > 0 ? at(Math.log10(v)) : area.bottom - 3);
     g.textAlign = "right";
-    for (const v of ticks(low, high, 4)) {
-      const place = y(log ? Math.pow(10, v) : v);
-      g.beginPath(); g.moveTo(area.left, place); g.lineTo(area.right, place); g.stroke();
-      g.fillText(log ? Math.pow(10, v).toExponential(0) : number(v), area.left - 5, place + 4);
+    for (const v of log && this.zeros ? [0, ...marks] : marks) {
+      g.beginPath(); g.moveTo(area.left, y(v)); g.lineTo(area.right, y(v)); g.stroke();
+      g.fillText(label(v), area.left - 5, y(v) + 4);
     }
     g.beginPath();
     g.rect(area.left, area.top, area.right - area.left, area.bottom - area.top);
     g.clip();
     g.lineWidth = 1.4;
+    const kind = (v) => (!isFinite(v) ? 0 : log && v <= 0 ? 1 : 2);
     this.series.forEach((s, i) => {
       if (this.hidden.has(s.name)) return;
-      g.strokeStyle = this.hue(i);
+      g.strokeStyle = g.fillStyle = this.hue(i);
       g.beginPath();
-      for (let k = 0; k < s.t.length; k++) k ? g.lineTo(x(s.t[k]), y(s.y[k])) : g.moveTo(x(s.t[k]), y(s.y[k]));
+      s.y.forEach((v, k) => {
+        const here = kind(v), px = x(s.t[k]), py = y(v);
+        if (!here) return;
+        if (k && here === kind(s.y[k - 1])) return g.lineTo(px, py);
+        g.moveTo(px, py);
+        if (k + 1 === s.y.length || here !== kind(s.y[k + 1])) g.fillRect(px - 1, py - 1, 2, 2);
+      });
       g.stroke();
     });
   }
@@ -181,6 +220,11 @@ class Plot {
     g.putImageData(image, 0, 0);
   }
 
+  // What each law does at a time: pairs of its name and its mode.
+  at(t) {
+    return this.strips.map((strip, i) => [this.names[i], (strip.find(([, to]) => t < to) || strip[strip.length - 1])[2]]);
+  }
+
   key() {
     this.legend.textContent = "";
     const entry = (hue, name, toggle) => {
@@ -191,7 +235,7 @@ class Plot {
       if (toggle) span.onclick = () => { this.hidden.has(name) ? this.hidden.delete(name) : this.hidden.add(name); this.key(); this.draw(); };
       this.legend.append(span);
     };
-    if (this.kind === "lines" && this.series.length > 1) this.series.forEach((s, i) => entry(this.hue(i), s.name, true));
+    if (this.kind === "lines" && (this.series.length > 1 || ![this.title, ""].includes(this.series[0]?.name))) this.series.forEach((s, i) => entry(this.hue(i), s.name, true));
     if (this.kind === "modes") {
       const there = new Set(this.strips.flat().map((s) => String(s[2])));
       for (const mode of Object.keys(MODE_HUES)) if (there.has(mode)) entry(colour(MODE_HUES[mode]), this.words[mode], false);

@@ -39,10 +39,9 @@ def draw(model: str | None, q: np.ndarray, arguments: dict[str, Any], labels: tu
     fn = register.get(model or "")
     if fn is not None:
         return fn(np.asarray(q, float), arguments)
-    short = [label.split(" [")[0] for label in labels]
-    upward = next((name for name in ("y", "z") if name in short), None)
-    if "x" in short and upward is not None:
-        return path_in_plane(q[:, short.index("x")], q[:, short.index(upward)])
+    upward = next((name for name in ("y", "z") if name in labels), None)
+    if "x" in labels and upward is not None:
+        return path_in_plane(q[:, labels.index("x")], q[:, labels.index(upward)])
     return bars(q, arguments)
 
 
