@@ -80,7 +80,7 @@ def test_signals_at_random_moments_lose_nothing(number, count, tmp_path):
     assert number == signal.SIGKILL or all("goes on" in said for _, said in ends)
     assert last == 0
     assert same(path, end)
-    assert {p.name for p in tmp_path.iterdir()} == {path.with_suffix(ending).name for ending in (".nc", ".png", ".html")}
+    assert {p.name for p in tmp_path.iterdir()} == {path.stem + ending for ending in (".nc", ".png", ".html")}
 
 
 def refused(process):
