@@ -202,7 +202,8 @@ def advance(
     lane = row if lanes is None else jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), row)
     layout = Layout.of(lane)
     room = max(1, min(rows, int(_BUFFER_BYTES / (8 * layout.width * (lanes or 1)))))
-    buffer = jnp.zeros((room, layout.width) if lanes is None else (room, lanes, layout.width))
+    shape = (room, layout.width) if lanes is None else (room, lanes, layout.width)
+    buffer = jax.lax.empty(shape, jnp.float64)  # to fill it with zeros takes as long as a short run
     most_rows = jnp.minimum(limits[0], room)
     put = partial(jax.lax.dynamic_update_index_in_dim, axis=0)
 
@@ -217,18 +218,22 @@ def advance(
         return counts + jnp.stack([emitted.astype(counts.dtype), jnp.ones((), counts.dtype)])
 
     def narrow(loop):
-        # The branch is always taken. It does not touch the buffer and holds small arrays only, and of kernels outside
-        # it there are few: XLA then runs all of them one after the other, without its thread pool.
-        def one(carry: Carry, counts: Array) -> tuple[Carry, Array, Array]:
+        # Attempts until one leaves a row: a loop of its own, which does not touch the buffer and holds small arrays
+        # only, and of kernels outside it there are few. XLA then runs all of them one after the other, without its
+        # thread pool.
+        def one(inner):
+            carry, _, counts = inner
             new, row = tried(problem, carry)
             return new, pack(row), counted(counts, row.keep | (row.k < carry.k))
 
-        def none(carry: Carry, counts: Array) -> tuple[Carry, Array, Array]:
-            return carry, jnp.zeros(layout.width), counts
-
         carry, buffer, counts = loop
-        carry, packed, new_counts = jax.lax.cond(counts[1] < limits[1], one, none, carry, counts)
-        return carry, put(buffer, packed, counts[0]), new_counts
+        rows = counts[0]
+
+        def until_row(inner):
+            return running(inner) & (inner[2][0] == rows)
+
+        carry, packed, counts = jax.lax.while_loop(until_row, one, (carry, jnp.zeros(layout.width), counts))
+        return carry, put(buffer, packed, rows), counts
 
     def wide(loop):
         # a row that is not kept is not written

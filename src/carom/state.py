@@ -31,6 +31,7 @@ class Status(enum.IntEnum):
     NO_POST_IMPACT_STATE = 6
     EVENT_NOT_LOCATED = 7
     TOO_MANY_EVENTS = 8
+    STOPPED_SHORT = 9
     NO_CONSISTENT_MODE = 20
     SEVERAL_CONSISTENT_MODES = 21
 
@@ -59,6 +60,10 @@ _MESSAGES = {
     Status.NO_POST_IMPACT_STATE: ("no post-impact state exists", "Check restitution and friction"),
     Status.EVENT_NOT_LOCATED: ("an event could not be located", "Take smaller steps"),
     Status.TOO_MANY_EVENTS: ("too many events without a whole step between them", "Use carom.Switching"),
+    Status.STOPPED_SHORT: (
+        "a method that declares whole steps stopped short",
+        "Leave Gives.WHOLE_STEPS out of what the method gives",
+    ),
     Status.NO_CONSISTENT_MODE: (
         "no mode of the contacts is consistent",
         "Lower the friction: rigid contact has no solution here",

@@ -56,6 +56,14 @@ def test_a_step_that_stops_short_records_its_event_and_the_grid_goes_on():
     assert sol.t[-1] == 2.0
 
 
+def test_a_method_that_stops_short_against_its_word_is_named():
+    class Unreliable(StopsShort):
+        gives = Euler.gives
+
+    with pytest.raises(carom.SimulationError, match="declares whole steps stopped short"):
+        run(method=Unreliable(0.37))
+
+
 def test_rows_with_an_event_are_kept_whatever_save_every():
     sol = run(method=StopsShort(0.37), save_every=10)
     assert 0.37 in sol.t

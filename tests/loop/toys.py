@@ -30,6 +30,7 @@ class StopsShort(AbstractMethod):
     instant: float
 
     handles = SMOOTH
+    gives = frozenset()
     order = 1
 
     def init(self, system, state):

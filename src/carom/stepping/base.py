@@ -98,20 +98,28 @@ class Tried(eqx.Module):
 
 def take(system: System, method: AbstractMethod, carry: Carry, aim: Aim) -> Tried:
     """One step of the method."""
-    return tried(carry, aim, method.step(system, aim.start, carry.memory, aim.inner))
+    step = method.step(system, aim.start, carry.memory, aim.inner)
+    return tried(carry, aim, step, whole=Gives.WHOLE_STEPS in method.gives)
 
 
-def tried(carry: Carry, aim: Aim, step: Step) -> Tried:
-    """What a step amounts to: it ends on the target, or where it stopped short; one that cannot move time fails."""
+def tried(carry: Carry, aim: Aim, step: Step, *, whole: bool = True) -> Tried:
+    """What a step amounts to: it ends on the target, or where it stopped short; one that cannot move time fails.
+
+    A method of whole steps that stops short has not kept its word, and fails too.
+    """
     arrived = step.state.t >= aim.start.t + aim.inner - _ROUNDING * aim.target
+    moves = step.state.t > carry.state.t
+    if carry.ends.size > 2:
+        moves = moves & (aim.target > carry.state.t)  # the start was nudged
+    failure = jnp.where(arrived & ~moves, Status.STEP_TOO_SMALL, Status.OK)
+    if whole:
+        failure = jnp.where(arrived, failure, Status.STOPPED_SHORT)
+        arrived = np.True_
+    status = step_status(step)
+    status = jnp.where(status == Status.OK, failure, status)
     state = step.state.moved(jnp.where(arrived, aim.target, step.state.t), step.state.q, step.state.v)
     h = jnp.where(arrived, aim.h, step.state.t - carry.state.t)
     lands = arrived & aim.lands
-    status = step_status(step)
-    moves = ~arrived | (step.state.t > carry.state.t)
-    if carry.ends.size > 2:
-        moves = moves & (aim.target > carry.state.t)  # the start was nudged
-    status = jnp.where((status == Status.OK) & ~moves, Status.STEP_TOO_SMALL, status)
     return Tried(Mark(state, step.memory, carry.k + 1, carry.segment + lands), h, arrived, lands, status, step.info)
 
 

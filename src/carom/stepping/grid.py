@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
@@ -80,7 +81,8 @@ class Constant(AbstractStepping):
         on_grid = jnp.abs(carry.state.t - (place.origin + place.j * self.h)) <= SAME * self.h
         short = jnp.abs(end - (place.origin + (place.j + 1) * self.h)) > SAME * self.h
         # a finished lane of a batch goes on being tried: with h = 0 its equations would be singular
-        h = jnp.where(carry.done | (on_grid & ~(last & short)), self.h, target - carry.state.t)
+        whole_step = carry.done | (on_grid & ~(last & short))
+        h = jax.lax.cond(whole_step, lambda: jnp.asarray(self.h), lambda: target - carry.state.t)
         tried = take(system, method, carry, Aim.at(system, carry, h, target, last))
         ok = tried.status == Status.OK
         j = place.j + (ok & tried.arrived)
