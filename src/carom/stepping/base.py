@@ -114,7 +114,7 @@ def tried(carry: Carry, aim: Aim, step: Step, *, whole: bool = True) -> Tried:
     failure = jnp.where(arrived & ~moves, Status.STEP_TOO_SMALL, Status.OK)
     if whole:
         failure = jnp.where(arrived, failure, Status.STOPPED_SHORT)
-        arrived = np.True_
+        arrived = jnp.asarray(True)
     status = step_status(step)
     status = jnp.where(status == Status.OK, failure, status)
     state = step.state.moved(jnp.where(arrived, aim.target, step.state.t), step.state.q, step.state.v)
