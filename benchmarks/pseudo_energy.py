@@ -16,7 +16,7 @@ import numpy as np
 from timing import in_turns
 
 import carom
-from carom.run import Run, prepare
+from carom.running.run import Run, prepare
 
 STREAMS = 8  # arrays that no step can do without: q v w read and written, stiffness and mass read
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from carom import loop
+from carom.running import loop
 
 _compiled: dict[str, int] = {}
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import carom
-from carom import loop
 from carom.capabilities import FEATURES, public_methods, public_steppings
-from carom.loop import Problem, Start
-from carom.run import refuse_features, segment_ends
+from carom.running import loop
+from carom.running.loop import Problem, Start
+from carom.running.run import refuse_features, segment_ends
 
 PLANE = carom.State([0.5, 0.5], [0.1, 0.1], t=2.0)
 

@@ -12,7 +12,6 @@ _config.configure()
 
 from carom import models as models  # noqa: E402
 from carom import tableaux as tableaux  # noqa: E402
-from carom.batch import simulate_batch as simulate_batch  # noqa: E402
 from carom.methods import IRK as IRK  # noqa: E402
 from carom.methods import RATTLE as RATTLE  # noqa: E402
 from carom.methods import AdditiveTailoredIRK as AdditiveTailoredIRK  # noqa: E402
@@ -32,7 +31,8 @@ from carom.methods import TailoredTheta as TailoredTheta  # noqa: E402
 from carom.methods import Theta as Theta  # noqa: E402
 from carom.methods.stability import StabilityWarning as StabilityWarning  # noqa: E402
 from carom.methods.stability import stability_limit as stability_limit  # noqa: E402
-from carom.run import simulate as simulate  # noqa: E402
+from carom.running.batch import simulate_batch as simulate_batch  # noqa: E402
+from carom.running.run import simulate as simulate  # noqa: E402
 from carom.solution import Solution as Solution  # noqa: E402
 from carom.solvers.newton import Newton as Newton  # noqa: E402
 from carom.solvers.pjor import PJOR as PJOR  # noqa: E402
@@ -71,8 +71,8 @@ from carom.tableaux import lobatto_iiid as lobatto_iiid  # noqa: E402
 from carom.tableaux import radau_iia as radau_iia  # noqa: E402
 
 _LAZY = {
-    "load": ("carom.storage", "load"),
-    "resume": ("carom.storage", "resume"),
+    "load": ("carom.files.storage", "load"),
+    "resume": ("carom.files.storage", "resume"),
     "report": ("carom.reports", "report"),
     "film": ("carom.reports", "film"),
     "to_diffrax": ("carom.ecosystem", "to_diffrax"),

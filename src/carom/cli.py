@@ -24,7 +24,7 @@ def list_all() -> None:
 
     import carom
     from carom.capabilities import public_methods
-    from carom.records import public_steppings
+    from carom.files.text import public_steppings
 
     sections = {
         "models": {name: first_line(fn) for name, fn in carom.models.registry.items()},
@@ -58,7 +58,7 @@ def run(
     what: str, given: dict[str, Any], pairs: list[str], out: Path, progress: bool | None = None, every: float = 10.0
 ) -> Path:
     """Run a model or a scenario file, print the evidence, leave the run, a figure and a report; returns the report."""
-    from carom import scenario
+    from carom.files import scenario
 
     if what.endswith(".toml"):
         if given or pairs:
@@ -72,7 +72,7 @@ def run(
 
 def carry_out(plan: Any, progress: bool | None, every: float) -> Path:
     """Simulate a plan and write its files."""
-    from carom.parts import simulate_to
+    from carom.files.parts import simulate_to
 
     outputs = {"title": plan.title, "figure": plan.figure, "report": plan.report, "frames": plan.frames}
 
@@ -154,7 +154,7 @@ def save_table(run: Any, path: Path) -> Path:
 def refuse_created_energy(sol: Any) -> None:
     """Fail, after everything was written, if energy came from nowhere."""
     from carom import SimulationError
-    from carom.evidence import CREATED, created_energy
+    from carom.running.evidence import CREATED, created_energy
 
     if created_energy(sol) > CREATED:
         energy = sol.account.energy
@@ -165,8 +165,8 @@ def refuse_created_energy(sol: Any) -> None:
 
 def resume(path: Path, t1: float | None, progress: bool | None = None, every: float = 10.0) -> None:
     """Go on with a stored run, in place; its figure and report are made anew."""
-    from carom import storage
-    from carom.parts import resume_to
+    from carom.files import storage
+    from carom.files.parts import resume_to
 
     path = run_of(path)
     there = {"figure": path.with_suffix(".png").exists(), "report": path.with_suffix(".html").exists()}
@@ -219,8 +219,8 @@ def summary(title: str, sol: Any, files: list[Path]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from carom.files.storage import describe, spelt
     from carom.reports.data import worst
-    from carom.storage import describe, spelt
 
     stats, energy = sol.stats, sol.account.energy
     rows = {

@@ -15,12 +15,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from carom.compiled import compiled
 from carom.methods.base import AbstractMethod, hermite, jet, quintic
-from carom.methods.contact_rows import event_table
+from carom.running.compiled import compiled
 from carom.state import Carry, Clock, State, Status, reals
 from carom.stepping.base import AbstractStepping
 from carom.systems.arguments import users_frame
+from carom.systems.contact_rows import event_table
 from carom.systems.system import System
 
 if TYPE_CHECKING:
@@ -371,7 +371,7 @@ class Solution:
 
         The dataset's own `to_dataframe` would give a row for every combination of time, coordinate, velocity and law.
         """
-        from carom.storage import to_dataset
+        from carom.files.storage import to_dataset
 
         return to_dataset(self)
 
@@ -381,13 +381,13 @@ class Solution:
         Example:
             >>> sol.to_pandas().to_csv("run.csv")
         """
-        from carom.storage import to_frame
+        from carom.files.storage import to_frame
 
         return to_frame(self)
 
     def save(self, path: Any) -> None:
         """Write the rows and all that `carom.resume` needs to a netCDF file, replacing it atomically."""
-        from carom.storage import save
+        from carom.files.storage import save
 
         save(self, path)
 

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from carom.choice import Choice, Plan, planned, time_stepping
-from carom.evidence import moves
-from carom.progress import Progress
-from carom.run import reached, simulate
+from carom.running.evidence import moves
+from carom.running.progress import Progress
+from carom.running.run import reached, simulate
 from carom.solution import Solution
 from carom.state import Numbers, SimulationError, State, Status
 from carom.systems.constrained import velocity_residual

@@ -82,9 +82,9 @@ def test_enumeration_finds_the_mode_that_newton_finds():
             friction=jnp.array([0.2, 0.2]),
         ),
     )
-    from carom.methods.contact_rows import contact_rows
     from carom.solvers.contact_problem import contact_problem
     from carom.solvers.enumeration import consistent_modes
+    from carom.systems.contact_rows import contact_rows
 
     rows = contact_rows(toy, jnp.zeros(()), jnp.array([0.0, 0.0, 0.0]), jnp.array([0.3, -1.0, 0.4]))
     problem = contact_problem(

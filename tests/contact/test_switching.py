@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import carom
-from carom import run as loop
 from carom.measures import search_history
+from carom.running import run as loop
 
 METHOD = carom.Extrapolated(carom.MoreauMidpoint(), max_order=4, atol=1e-8, rtol=0.0)
 STEPPING = carom.Switching(1e-4, 0.05)

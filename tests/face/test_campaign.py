@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.storage import part_files
+from carom.files.storage import part_files
 
 RUN = ["run", "newtons_cradle", "--set", "n=5", "--method", "TailoredTheta()", "--h", "0.5", "--save-every", "40"]
 

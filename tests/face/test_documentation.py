@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from carom.scenario import read
+from carom.files.scenario import read
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -14,10 +14,12 @@ import numpy as np
 import pytest
 
 import carom
-from carom import cli, files, storage
-from carom.parts import Parts, resume_to, simulate_to
-from carom.run import prepare
-from carom.storage import part_files
+from carom import cli
+from carom.files import storage
+from carom.files import whole_files as files
+from carom.files.parts import Parts, resume_to, simulate_to
+from carom.files.storage import part_files
+from carom.running.run import prepare
 
 PER_KILL = 40000.0  # time of the model for every kill, more than runs between two of them
 RUN = ["run", "newtons_cradle", "--set", "n=5", "--method", "TailoredTheta()", "--h", "0.5", "--save-every", "40"]

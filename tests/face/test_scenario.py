@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import carom
-from carom.records import default_method
-from carom.scenario import ScenarioError, read
+from carom.files.scenario import ScenarioError, read
+from carom.files.text import default_method
 
 from .test_cli import called
 

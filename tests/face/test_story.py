@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import carom
-from carom.records import record
+from carom.files.storage import attributes, describe, spelt
+from carom.files.text import record
 from carom.reports.data import names_of, payload, picture_of
-from carom.storage import attributes, describe, spelt
 
 from .test_cli import called
 from .test_report import data_of

@@ -7,9 +7,9 @@ import pytest
 
 import carom
 from carom import cli
+from carom.files.scenario import from_options
 from carom.models.registry import registry, usual_runs
 from carom.reports.data import contacts, payload
-from carom.scenario import from_options
 
 from .test_cli import called
 
@@ -21,7 +21,7 @@ def test_every_model_comes_with_a_run_of_moderate_size(model):
     assert 100 <= steps <= 30_000
     system, state = registry[model]()
     assert steps / usual.get("save_every", 1) * state.q.size < 2e6
-    method = carom.records.record(usual["method"])
+    method = carom.files.text.record(usual["method"])
     assert system.features <= method.handles
     assert method.objection(system) is None
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom import loop
+from carom.running import loop
 
 from .toys import Euler, GoesBack, Rejecting, oscillator
 

@@ -15,8 +15,10 @@ import pytest
 import xarray
 
 import carom
-from carom import files, run, storage
-from carom.files import _MARK
+from carom.files import storage
+from carom.files import whole_files as files
+from carom.files.whole_files import _MARK
+from carom.running import run
 
 from .toys import oscillator
 

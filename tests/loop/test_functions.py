@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import carom
-from carom.compiled import compiled
-from carom.functions import difference, reading
+from carom.running.compiled import compiled
+from carom.running.functions import difference, reading
 
 START = carom.State([1.0], [0.0])
 stiffness = 1.0

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import carom
-from carom import loop
-from carom import run as run_host
+from carom.running import loop
+from carom.running import run as run_host
 
 from .toys import Euler, GoesBack, Rejecting, StopsShort, oscillator
 

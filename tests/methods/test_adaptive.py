@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.run import prepare
+from carom.running.run import prepare
 from carom.tableaux import embedded, trees
 
 FAMILIES = [

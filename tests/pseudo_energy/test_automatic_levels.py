@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.methods.local_stiffness import cheapest_rates, local_limits
+from carom.methods.pseudo_energy.local_stiffness import cheapest_rates, local_limits
 
 Asynchronous = carom.AsynchronousPseudoEnergy
 

@@ -6,7 +6,7 @@ import pytest
 
 import carom
 from carom.measures import observed_order
-from carom.methods.composed import composition
+from carom.methods.pseudo_energy.composed import composition
 from carom.state import lift
 
 

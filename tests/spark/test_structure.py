@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.methods.spark import stiffness
+from carom.methods.spark.spark import stiffness
 from carom.tableaux import lobatto_iiic, lobatto_iiid
 
 from .problems import bent_system

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.records import record
+from carom.files.text import record
 
 SPRING = carom.System(1.0, lambda q: 0.5 * q @ q)
 START = carom.State([1.0], [0.0])

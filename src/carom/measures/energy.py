@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from carom.evidence import created_energy as created_energy
+from carom.running.evidence import created_energy as created_energy
 from carom.solution import Solution, energies
 from carom.systems.system import System
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 
-from carom.compiled import compiled
 from carom.measures.polylines import directed_distance
 from carom.methods.base import AbstractMethod
+from carom.running.compiled import compiled
 from carom.state import Numbers, State, lift
 from carom.systems.system import System
 

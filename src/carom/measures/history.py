@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from carom.methods.base import AbstractMethod
-from carom.run import prepare
+from carom.running.run import prepare
 from carom.state import State
 from carom.stepping.switching import Outcome, Switching
 from carom.systems.system import System

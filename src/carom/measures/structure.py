@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.compiled import compiled
 from carom.methods.base import AbstractMethod
-from carom.run import prepare, raise_failure
+from carom.running.compiled import compiled
+from carom.running.run import prepare, raise_failure
 from carom.solution import Solution
 from carom.state import State, lift
 from carom.stepping.base import AbstractStepping

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.compiled import compiled
 from carom.methods.base import AbstractMethod, Gives
+from carom.running.compiled import compiled
 from carom.solvers.spectral import lanczos, largest_ritz_value, start_vector
 from carom.state import State
 from carom.systems.arguments import users_frame

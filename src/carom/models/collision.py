@@ -9,7 +9,7 @@ import numpy as np
 
 from carom.methods import ExplicitRK
 from carom.models.granular import granular_chain
-from carom.run import simulate
+from carom.running.run import simulate
 from carom.systems.arguments import numbers
 from carom.systems.regularise import regularise
 from carom.tableaux import explicit

@@ -17,11 +17,11 @@ from jaxtyping import Array
 
 from carom.measures.structure import energy_drift
 from carom.methods import Spark
-from carom.methods.families import LETTERS
+from carom.methods.spark.families import LETTERS
 from carom.models import andrews_squeezer, stiff_spring_pendulum
 from carom.papers.claims import Claim, Item, number
 from carom.plots.style import canvas, styled
-from carom.run import simulate
+from carom.running.run import simulate
 from carom.solution import Solution
 from carom.state import State
 from carom.stepping import Reversible

@@ -16,7 +16,7 @@ from carom.methods import Extrapolated, MoreauMidpoint, extrapolate
 from carom.models import falling_mass, impact_oscillator, sliding_mass, woodpecker
 from carom.papers.claims import Claim, Item, number, within
 from carom.papers.woodpecker_cycle import run as run_toy
-from carom.run import simulate
+from carom.running.run import simulate
 from carom.solution import Solution
 from carom.state import State
 from carom.stepping import Switching

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from carom.methods import Extrapolated, MoreauMidpoint
-from carom.methods.contact_rows import Event
 from carom.models import woodpecker
-from carom.run import simulate
+from carom.running.run import simulate
 from carom.solution import Solution
 from carom.state import State
 from carom.stepping import Switching
+from carom.systems.contact_rows import Event
 
 _DIFFERENCES = np.array([1e-4, 1e-5, 1e-3, 1e-3])  # of y', phi_M, phi_M', phi_S'
 

@@ -8,11 +8,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from carom.methods.contact_rows import Event, laws_of
 from carom.plots.style import own_axes, styled
 from carom.solution import Solution
 from carom.solvers.contact_problem import Laws
 from carom.state import State
+from carom.systems.contact_rows import Event, laws_of
 
 #: Modes of the diagram: those of `Solution.mode`, apart for contacts (0, 1) and friction (2, 3, 4).
 MODES = {

@@ -8,11 +8,11 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
+from carom.files.storage import describe, spelt, with_system
 from carom.plots.contacts import contact_forces
 from carom.plots.energy import energies
 from carom.plots.style import canvas, styled
 from carom.plots.trajectories import trajectories
-from carom.storage import describe, spelt, with_system
 from carom.systems.system import System
 
 _MOST_LINES = 12

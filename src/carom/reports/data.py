@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from carom.evidence import CREATED, created_energy
+from carom.files.storage import spelt
 from carom.plots.contacts import MODES, forces_and_impacts, law_names, laws_in, modes_in_words
 from carom.plots.overview import each_unit
 from carom.reports.drawings import Draw, draw
 from carom.reports.provenance import again, end_of, origin_of, plain, provenance, shortened
 from carom.reports.shapes import Circles, Drawing, Spring, framed
+from carom.running.evidence import CREATED, created_energy
 from carom.solution import Account, Solution
-from carom.storage import spelt
 
 _STRETCHES = 700
 _MOST_LINES = 12

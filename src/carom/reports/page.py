@@ -10,12 +10,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from carom import storage
+from carom.files import storage
+from carom.files.storage import Loaded, with_system
 from carom.reports.data import payload
 from carom.reports.drawings import Draw
 from carom.reports.provenance import heading, origin_of
 from carom.solution import Solution
-from carom.storage import Loaded, with_system
 from carom.systems.system import System
 
 _FRAMES = 600

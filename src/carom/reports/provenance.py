@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from carom import storage
+from carom.files import storage
 from carom.models.registry import build
 
 _LONGEST = 400  # characters of a row

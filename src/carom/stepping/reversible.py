@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.compiled import compiled
 from carom.methods.base import AbstractMethod, Gives
+from carom.running.compiled import compiled
 from carom.state import Carry, Row, State, Status, Step, reals
 from carom.stepping.base import AbstractStepping, Aim, after, crawls, step_status, tried
 from carom.systems.system import System

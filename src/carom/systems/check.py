@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.compiled import compiled, remembered, split
+from carom.running.compiled import compiled, remembered, split
 from carom.state import State
 from carom.systems.arguments import names_of, users_frame
 from carom.systems.consistent import constraint_residuals

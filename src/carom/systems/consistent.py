@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.compiled import compiled
+from carom.running.compiled import compiled
 from carom.state import State
 from carom.systems.constrained import accelerations, directions, mass_matrix, rank_measure, velocity_residual
 from carom.systems.system import System

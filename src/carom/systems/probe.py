@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from carom.compiled import split
+from carom.running.compiled import split
 from carom.state import State
 from carom.systems.arguments import Given, UserFunction, names_of
 from carom.systems.lagrangian import Lagrangian

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from carom.batch import simulate_batch
 from carom.measures import observed_order
 from carom.methods import EventCapturing
 from carom.papers.acary2012.common import BALL, OSCILLATOR, T1, Example, grid
 from carom.papers.claims import Claim
 from carom.plots import canvas, convergence, styled
 from carom.plots.style import COLOURS
+from carom.running.batch import simulate_batch
 from carom.tableaux import Tableau, explicit, lobatto_iiia, radau_iia
 
 STEPS = grid(6)

@@ -8,12 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from matplotlib.figure import Figure
 
-from carom.batch import simulate_batch
 from carom.measures import filled_graph, graph_distance, grid_norm, local_error, observed_order
 from carom.methods import MoreauTheta
 from carom.papers.acary2012.common import BALL, OSCILLATOR, Example
 from carom.papers.claims import Claim, within
 from carom.plots import canvas, convergence, styled
+from carom.running.batch import simulate_batch
 from carom.systems.contact import Contacts
 from carom.systems.system import System
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from carom.batch import simulate_batch
 from carom.measures import grid_norm
 from carom.methods import EventCapturing, Extrapolated, MoreauMidpoint, MoreauTheta
 from carom.methods.base import AbstractMethod
@@ -17,7 +16,8 @@ from carom.papers.acary2012.common import BALL, OSCILLATOR, PRELOADED, T1, Examp
 from carom.papers.claims import Claim
 from carom.plots import canvas, styled
 from carom.plots.convergence import MARKERS
-from carom.run import simulate
+from carom.running.batch import simulate_batch
+from carom.running.run import simulate
 from carom.solution import Solution
 from carom.stepping import StepHalving, Switching
 from carom.tableaux import lobatto_iiia, radau_iia

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from carom.batch import simulate_batch
 from carom.measures.convergence import observed_order
 from carom.methods import IRK, ExplicitRK, TailoredIRK, TailoredTheta
 from carom.methods.base import AbstractMethod
+from carom.running.batch import simulate_batch
 from carom.solution import Solution
 from carom.state import State, Status
 from carom.systems import regularise

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from carom.batch import simulate_batch
 from carom.models.collision import SMALL_DAMPING_SLOPE, binary_collision
 from carom.models.granular import granular_chain
 from carom.papers.claims import Claim, number
 from carom.papers.james2020 import common
 from carom.plots import COLOURS, canvas, styled
+from carom.running.batch import simulate_batch
 from carom.systems import regularise
 from carom.tableaux import modified, tailored
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from carom.batch import simulate_batch
 from carom.measures import observed_order
 from carom.methods import AsynchronousPseudoEnergy, PseudoEnergy
 from carom.methods.stability import stability_limit
@@ -15,6 +14,7 @@ from carom.models.media import slow_fast_chain
 from carom.papers.claims import Claim, number, within
 from carom.papers.marazzato2019.particles import over_steps, relative_drift
 from carom.plots import canvas, styled
+from carom.running.batch import simulate_batch
 from carom.solution import Solution
 from carom.systems.system import System
 

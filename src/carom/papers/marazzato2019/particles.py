@@ -9,14 +9,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from carom.batch import simulate_batch
 from carom.measures import observed_order
 from carom.methods import ExplicitRK, PseudoEnergy
 from carom.models.media import fermi_pasta_ulam, oscillatory_energy, single_particle
 from carom.papers.claims import Claim, number, within
 from carom.plots import canvas, styled
 from carom.plots.convergence import triangle
-from carom.run import simulate
+from carom.running.batch import simulate_batch
+from carom.running.run import simulate
 from carom.solution import Solution
 from carom.state import Numbers
 from carom.tableaux import explicit

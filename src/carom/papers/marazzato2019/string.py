@@ -10,18 +10,18 @@ import numpy as np
 from jaxtyping import Array
 from matplotlib.figure import Figure
 
-from carom.batch import simulate_batch
-from carom.compiled import compiled
 from carom.measures import observed_order
 from carom.methods import PseudoEnergy
-from carom.methods.quadrature import rule
+from carom.methods.pseudo_energy.quadrature import rule
 from carom.methods.stability import stability_limit
 from carom.models.media import nonlinear_string
 from carom.papers.claims import Claim, number, within
 from carom.papers.marazzato2019.particles import over_steps, relative_drift
 from carom.plots import canvas, styled
 from carom.plots.style import COLOURS
-from carom.run import simulate
+from carom.running.batch import simulate_batch
+from carom.running.compiled import compiled
+from carom.running.run import simulate
 from carom.solution import Solution
 from carom.state import State
 from carom.stepping import EnergyGap

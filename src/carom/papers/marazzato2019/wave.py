@@ -14,7 +14,7 @@ from carom.models.media import inhomogeneous_wave, inhomogeneous_wave_exact
 from carom.papers.claims import Claim, number, within
 from carom.plots import canvas, styled
 from carom.plots.style import COLOURS
-from carom.run import simulate
+from carom.running.run import simulate
 from carom.solution import Solution
 
 RATIO = 10

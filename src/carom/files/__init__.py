@@ -1,0 +1,1 @@
+"""Stored runs, runs in parts, scenarios."""

@@ -1,0 +1,1 @@
+"""Event capturing of any order (Acary2012)."""

@@ -1,0 +1,300 @@
+r"""Smooth motion while the modes of all laws stay: the index-1 form of the constrained equations [Acary2012 (62)-(64)].
+
+    M v' = f + W^T lam,     W v' + kappa = 0 for held rows,  lam = 0 for open contacts,
+    lam_T = -mu lam_N d     for friction that slides in the direction d; the limit of its force for an element,
+    kappa = d/dt(W) v + d/dt(zeta): what the relative velocities gain at constant v (missing in (62)-(64): ERRATA)
+
+Rows are those of `contact_rows`; held are closed contacts, sticking friction and bilateral constraints. Eliminating lam
+stage by stage is the same as (64), and leaves an ordinary differential equation for any Runge-Kutta tableau.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array
+
+from carom.methods.capturing.modes import Modes, frictions_of_contacts
+from carom.solvers.contact_problem import Laws
+from carom.solvers.redundant import multipliers
+from carom.solvers.small import solve_small, times
+from carom.state import State, Status
+from carom.systems.contact_rows import contact_rows, turning_rates
+from carom.systems.system import Origin, System
+from carom.tableaux import Tableau, embedded
+
+_PROJECTIONS = 3
+_ITERATIONS = 30
+_TOL = 1e-15
+_ROUNDING = 1e-9  # updates this small (relative) that no longer shrink are rounding
+_CANCELLED = 1e-5
+_NOISE = 1e-13  # relative velocities this small (relative to their terms) are zero
+
+
+class Motion(eqx.Module):
+    """Multipliers and accelerations at one point with given modes."""
+
+    point: Point
+    lam: Array
+    acceleration: Array
+
+    @property
+    def relative(self) -> Array:
+        """Relative accelerations."""
+        return times(self.point.W, self.acceleration) + self.point.kappa
+
+
+class Point(eqx.Module):
+    """The laws and the free accelerations at (t, q, v); `size` is that of the terms of the relative velocities."""
+
+    gap: Array
+    gamma: Array
+    size: Array
+    W: Array
+    M_inv_W: Array
+    kappa: Array
+    free: Array
+    friction: Array
+    limits: Array
+    laws: Laws
+
+    @property
+    def G(self) -> Array:
+        """Delassus matrix W M^{-1} W^T."""
+        return times(self.W, self.M_inv_W)
+
+    def gaps_kept(self, closed: Array) -> Array:
+        """The gaps that closed contacts are to keep, also those of a start in penetration; zero for others."""
+        return jnp.where(closed, self.gap, 0.0)
+
+    def noise(self, span: Array) -> Array:
+        """Relative velocities that are zero but for rounding, of velocities and of accelerations over `span`."""
+        return _NOISE * (self.size + span * (jnp.abs(self.W) @ jnp.abs(self.free)))
+
+    @property
+    def rough(self) -> Array:
+        """Friction laws that can stick."""
+        contacts = self.friction[: frictions_of_contacts(self.laws)] > 0
+        return jnp.concatenate([contacts, self.limits[:, 0] < self.limits[:, 1]])
+
+    def sliding(self, modes: Modes) -> tuple[Array, Array]:
+        """E and e of lam = E x + e, where x are the multipliers of held rows and sliding friction follows from them."""
+        laws, n = self.laws, self.laws.contacts
+        d = jnp.where(modes.slipping, modes.directions(self.gamma, _NOISE * self.size), 0.0)
+        _, _, elements, _ = laws.split(d)
+        follows = np.zeros((laws.rows, laws.rows))
+        tangential = np.arange(n * laws.directions)
+        follows[n + tangential, tangential // max(laws.directions, 1)] = 1.0
+        mu = jnp.concatenate([self.friction, jnp.zeros(laws.rows - n)])
+        low, high = self.limits[:, :1], self.limits[:, 1:]
+        given = -high * elements if laws.element_directions == 2 else jnp.where(elements > 0, low, high)
+        given = jnp.where(elements != 0, given, 0.0)
+        before = laws.rows - laws.bilateral - given.size
+        e = jnp.concatenate([jnp.zeros(before), given.ravel(), jnp.zeros(laws.bilateral)])
+        return jnp.asarray(np.eye(laws.rows)) - follows * d[:, None] * mu[None], e
+
+    def under(self, modes: Modes) -> Motion:
+        """The motion with these modes."""
+        G, b = self.G, -(times(self.W, self.free) + self.kappa)
+        if self.laws.count == self.laws.contacts:
+            lam = multipliers(G, b, modes.held)
+        else:
+            E, e = self.sliding(modes)
+            lam = times(E, multipliers(times(G, E), b - times(G, e), modes.held)) + e
+        return Motion(self, lam, self.free + times(self.M_inv_W, lam))
+
+    def held_still(self, v: Array, rows: Array) -> Array:
+        """Velocities moved along M^{-1} W^T until held rows have no relative velocity."""
+        return v - self.M_inv_W @ multipliers(self.G, self.gamma, rows)
+
+
+class Piece(eqx.Module):
+    """One Runge-Kutta step with constant modes; impulses and their work by row, multipliers by stage and row.
+
+    `error` is the estimate of the error but for the rate at the end.
+    """
+
+    q: Array
+    v: Array
+    error: tuple[Array, Array]
+    lam: Array
+    impulse: Array
+    work: Array
+    status: Array
+    residual: Array
+    iterations: Array
+    evaluations: Array
+
+
+def survey(system: System, t: Array, q: Array, v: Array) -> Point:
+    """Everything at (t, q, v) that does not depend on modes."""
+    at = contact_rows(system, t, q, v)
+
+    kappa = turning_rates(system, t, q, v)
+    columns = over_mass(system, t, q, jnp.vstack([system.force(t, q, v), at.W]))
+    size = jnp.abs(at.W) @ jnp.abs(v)
+    sets = (at.friction, at.limits, at.laws)
+    free = columns[:, 0] if system.constraints is None else columns[:, 0] + at.blank
+    return Point(at.gap, at.gamma, size, at.W, columns[:, 1:], kappa, free, *sets)
+
+
+def over_mass(system: System, t: Array, q: Array, rows: Array) -> Array:
+    """M^{-1} rows^T."""
+    M = system.dense_mass_at(t, q)
+    return solve_small(M, rows.T) if M.ndim == 2 else (rows / M).T
+
+
+class Coefficients(eqx.Module):
+    """A tableau as traced numbers: tableaux with equally many stages share one compiled program."""
+
+    A: Array
+    b: Array
+    c: Array
+    power: Array
+    error: Array
+    error_power: Array
+    explicit: bool = eqx.field(static=True)
+    source: Origin = eqx.field(static=True)
+
+    def __init__(self, tableau: Tableau):
+        self.source = Origin(tableau.name)
+        self.A, self.b, self.c = (jnp.asarray(x) for x in (tableau.A, tableau.b, tableau.c))
+        self.power = jnp.asarray(tableau.order + 1.0)
+        companion = embedded(tableau)
+        self.error = jnp.full(tableau.stages + 2, jnp.nan) if companion is None else jnp.asarray(companion.weights)
+        self.error_power = jnp.asarray(jnp.nan if companion is None else float(companion.power))
+        self.explicit = tableau.is_explicit
+
+
+def smooth_piece(
+    system: System, tableau: Coefficients, state: State, start: Motion, modes: Modes, h: Array, form: str
+) -> Piece:
+    """One step (64) of size h with constant modes; `start` is the motion at its beginning.
+
+    `form` is "acceleration" (index 1), or "velocity" (index 2): W v + zeta = 0 in every stage.
+    """
+    y, t = (state.q, state.v), state.t + tableau.c * h
+
+    def field(t: Array, q: Array, v: Array) -> Rates:
+        return rates_of(system, t, q, v, survey(system, t, q, v).under(modes))
+
+    def pressed(t: Array, q: Array, v: Array, lam: Array) -> tuple[Rates, Array]:
+        at = survey(system, t, q, v)
+        E, e = at.sliding(modes)
+        pushed = Motion(at, lam, at.free + at.M_inv_W @ lam)
+        follows = lam - E @ jnp.where(modes.held, lam, 0.0) - e
+        return rates_of(system, t, q, v, pushed), jnp.where(modes.held, at.gamma / h, follows)
+
+    def residual(Z: tuple) -> tuple[tuple, Rates]:
+        places = (y[0] + Z[0], y[1] + Z[1])
+        F, held = jax.vmap(pressed)(t, *places, Z[2]) if form == "velocity" else (jax.vmap(field)(t, *places), ())
+        defect = tuple(x - h * (tableau.A @ f) for x, f in zip(Z, F[:2]))
+        return (*defect, held) if form == "velocity" else defect, F
+
+    rates = rates_of(system, state.t, state.q, state.v, start)
+    if tableau.explicit:
+        F, found = _explicit_stages(field, tableau, state, rates, h), Found.at_once(tableau.b.size)
+    else:
+        guess = tuple(h * jnp.outer(tableau.c, f) for f in rates[:2])
+        # from rest q' is zero now but not later; forces in balance leave rounding of the free accelerations
+        noise = _CANCELLED * jnp.abs(start.point.free)
+        later = (system.rate(state.t, state.q, state.v + h * (jnp.abs(rates[1]) + noise)), noise)
+        size = tuple(
+            jnp.max(jnp.abs(x)) + h * (jnp.max(jnp.abs(f)) + jnp.max(jnp.abs(g))) + 1e-290
+            for x, f, g in zip(y, rates, later)
+        )
+        if form == "velocity":
+            guess = (*guess, jnp.tile(start.lam, (tableau.b.size, 1)))
+            size = (*size, jnp.max(jnp.abs(start.lam), initial=0.0) + jnp.max(jnp.abs(start.point.free)) + 1e-290)
+        F, found = _newton(residual, guess, size, tableau.b.size)
+    dq, dv, impulse, work = (h * (tableau.b @ f) for f in F)
+    error = tuple(h * (tableau.error[0] * f0 + tableau.error[1:-1] @ f) for f0, f in zip(rates[:2], F))
+    solved = (found.status, found.update, found.iterations, found.evaluations)
+    return Piece(y[0] + dq, y[1] + dv, error, F[2], impulse, work, *solved)  # pyright: ignore
+
+
+Rates = tuple[Array, Array, Array, Array]
+
+
+def rates_of(system: System, t: Array, q: Array, v: Array, at: Motion) -> Rates:
+    """Rates of q, of v, of the impulses and of their work, the last two by row."""
+    return system.rate(t, q, v), at.acceleration, at.lam, at.lam * at.point.gamma
+
+
+class Found(eqx.Module):
+    """How the stage equations were solved."""
+
+    status: Array
+    update: Array
+    iterations: Array
+    evaluations: Array
+
+    @classmethod
+    def at_once(cls, stages: int) -> Found:
+        """Explicitly."""
+        return cls(jnp.int32(Status.OK), jnp.zeros(()), jnp.int32(0), jnp.int32(stages))
+
+
+def _explicit_stages(field, tableau: Coefficients, state: State, rates: Rates, h: Array) -> Rates:
+    s = tableau.b.size
+
+    def stage(i: Array, F: Rates) -> Rates:
+        q, v = (y + h * (tableau.A[i] @ f) for y, f in zip((state.q, state.v), F))
+        new = field(state.t + tableau.c[i] * h, q, v)
+        return tuple(f.at[i].set(x) for f, x in zip(F, new))  # pyright: ignore
+
+    first = tuple(jnp.zeros((s, f.size)).at[0].set(f) for f in rates)
+    return jax.lax.fori_loop(1, s, stage, first)  # pyright: ignore
+
+
+def _newton(residual, guess: tuple, size: tuple, stages: int) -> tuple[Rates, Found]:
+    """Newton's method on the stage unknowns, one row per stage; returns the rates F of the last iterate."""
+    first, unravel = ravel_pytree(guess)
+    scale = ravel_pytree(tuple(jnp.broadcast_to(x, z.shape) for x, z in zip(size, guess)))[0]
+
+    def flat(z: Array) -> tuple[Array, Rates]:
+        r, F = residual(unravel(z))
+        return ravel_pytree(r)[0], F
+
+    def iterate(loop):
+        z, _, last, _, k = loop
+        r, along, F = jax.linearize(flat, z, has_aux=True)
+        J = jax.vmap(along, out_axes=1)(jnp.asarray(np.eye(z.size)))
+        d = jnp.linalg.solve(J, r)
+        update = jnp.max(jnp.abs(d) / scale)
+        settled = (update <= _TOL) | ((update <= _ROUNDING) & (update >= 0.1 * last))
+        return z - d, F, update, settled, k + 1
+
+    def running(loop):
+        _, _, update, settled, k = loop
+        return ~settled & (k < _ITERATIONS) & ((k == 0) | jnp.isfinite(update))
+
+    nothing = jax.tree.map(lambda f: jnp.zeros(f.shape, f.dtype), jax.eval_shape(residual, guess)[1])
+    start = (first, nothing, jnp.asarray(jnp.inf), jnp.asarray(False), jnp.zeros((), jnp.int32))
+    _, F, update, _, k = jax.lax.while_loop(running, iterate, start)
+    status = jnp.where(update <= _ROUNDING, Status.OK, Status.NEWTON_DIVERGED).astype(jnp.int32)
+    return F, Found(status, update, k, stages * k)
+
+
+def onto_active(system: System, t: Array, q: Array, v: Array, rows: Array, gaps: Array) -> tuple[Array, Array]:
+    """Positions and velocities moved along M^{-1} W^T until held rows have these gaps and no relative velocity."""
+
+    def directions(x: Array) -> tuple[Array, Array, Array]:
+        at = contact_rows(system, t, x, v)
+        M_inv_W = over_mass(system, t, x, at.W)
+        return at.gamma, M_inv_W, at.W @ M_inv_W
+
+    def correct(_, x: Array) -> Array:
+        _, M_inv_W, S = directions(x)
+        gap = jnp.zeros(0) if system.contacts is None else system.contacts.gaps(system.given, t, x) - gaps
+        constraint = system.constraint(t, x)
+        friction = jnp.zeros(rows.size - gap.size - constraint.size)
+        depth = multipliers(S, jnp.concatenate([gap, friction, constraint]), rows)
+        return x - system.rate(t, x, M_inv_W @ depth) + system.rate(t, x, jnp.zeros_like(v))
+
+    q = jax.lax.fori_loop(0, _PROJECTIONS, correct, q)
+    gamma, M_inv_W, S = directions(q)
+    return q, v - M_inv_W @ multipliers(S, gamma, rows)

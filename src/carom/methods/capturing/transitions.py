@@ -1,0 +1,61 @@
+"""How modes change: contacts that fall, what a piece or an impact leaves held, elements that jolt."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from carom.methods.capturing.active_set import Point
+from carom.methods.capturing.location import Trial
+from carom.methods.capturing.margins import at_rest, come_to_rest, headings, slip_begins
+from carom.methods.capturing.modes import Modes, frictions_of_contacts
+
+_REST = 1e-11  # slip velocities after an impact this small (relative to their terms) are zero
+_STILL = 1e-13  # velocities after an impact this small (relative) are zero
+_BRIEF = 2.0  # bounces that last no longer than so many critical steps end in persistent contact
+
+
+def falling(at: Point, modes: Modes, time: Array, span: Array) -> Array:
+    """Open contacts that reach the surface within `time`; rounding over `span` is no motion."""
+    n = modes.closed.size
+    rate = at.gamma[:n]
+    return ~modes.closed & (rate < -at.noise(span)[:n]) & (at.gap <= -rate * time)
+
+
+def after_piece(trial: Trial, modes: Modes, calm: Array, window: Array) -> tuple[Modes, Array]:
+    """The modes after a piece, and whether the next step has to settle them; forces end only if it is `calm`."""
+    over, n = trial.margins.over & ~trial.margins.timed & calm, modes.closed.size
+    released = over[:n]
+    new = Modes(modes.closed & ~released, modes.stuck, modes.heading, modes.laws)
+    if not modes.stuck.size:
+        return new, jnp.any(released)
+    stops = come_to_rest(trial.at, modes, window)
+    new = slip_begins(trial.at, new, over[n:])
+    at = trial.at.point
+    heading = jnp.where(modes.slipping, modes.directions(at.gamma, at.noise(window)), new.heading)
+    return Modes(new.closed, new.stuck | stops, heading, modes.laws), jnp.any(over) | jnp.any(stops)
+
+
+def closing(at: Point, modes: Modes, candidates: Array, held: Array, v: Array, window: Array) -> Modes:
+    """The modes after an impact; contacts stay that are held by an impulse, have no velocity, or fly too shortly."""
+    n = candidates.size
+    rate = at.gamma[:n]
+    still = _STILL * jnp.max(jnp.abs(v)) * jnp.max(jnp.abs(at.W))
+    resting = held | (candidates & (rate <= still))
+    stuck, heading = at_rest(at, _REST), headings(at, at.gamma)
+    pressed = at.under(Modes(resting, stuck, heading, modes.laws))
+    down = jnp.maximum(-pressed.relative[:n], 0.0)
+    brief = rate <= 0.5 * _BRIEF * window * down
+    below = at.gap * down <= -0.5 * rate * rate
+    closed = resting | (candidates & (down > 0) & (brief | below))
+    return Modes(closed, stuck, heading, modes.laws)
+
+
+def jolted(at: Point, modes: Modes) -> Array:
+    """Whether an element slips against an unlimited force, which takes an impulse to stop."""
+    laws = at.laws
+    if not laws.elements:
+        return jnp.asarray(False)
+    k = frictions_of_contacts(laws)
+    forward = modes.signs[k:] > 0
+    return jnp.any(~modes.stuck[k:] & jnp.isinf(jnp.where(forward, at.limits[:, 0], at.limits[:, 1])))

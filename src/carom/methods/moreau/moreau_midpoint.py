@@ -1,0 +1,194 @@
+r"""Moreau's midpoint rule [Studer2008 sec. 3].
+
+    q_M = q_B + h/2 u_B,   t_M = t_B + h/2
+    M_M (u_E - u_B) = h f(t_M, q_M, u_B) + W_M^T P                                     (15)
+    -(gamma_E + eps gamma_B) in N(P)   for g(t_M, q_M) <= 0 and all other laws         (17), see `_turning`
+    q_E = q_B + h (u_B + u_E) / 2                                                      (21)
+
+The inclusion is solved as `-(G P + c) in N(P)`, `c = (1 + eps) gamma_B + W M^{-1} f h` (18); `zeta_M` of (18) is
+already part of gamma_B. Bilateral constraints are rows with the whole line as their set; q_E and u_E are then moved
+onto them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from carom.methods.base import SMOOTH, AbstractMethod, Gives
+from carom.solvers.contact_problem import CONSTRAINT, ContactProblem, contact_problem
+from carom.solvers.redundant import within_range
+from carom.solvers.self_stress import without_self_stress
+from carom.solvers.semismooth import SemismoothNewton
+from carom.solvers.small import inverse_small, rarely, solve_small, times
+from carom.state import Info, State, Step
+from carom.systems.arguments import UserFunction
+from carom.systems.contact_rows import (
+    ContactRows,
+    contact_rows,
+    events,
+    laws_of,
+    turning_rates,
+    unknown_modes,
+)
+from carom.systems.system import System
+
+_PROJECTIONS = 3
+_ALONG = 2.0
+TOUCHING = 1e-9  # of what free motion adds to a gap in a step: a gap as small is closed, whatever its sign
+
+
+class MoreauMemory(eqx.Module):
+    """Mean forces (impulses / h) and modes of the last step, and the inverse of a constant mass matrix.
+
+    Forces, not impulses: where several splits of a force solve the problem (a block held by a wall and by friction),
+    steps of any size then start from, and keep, the same one.
+    """
+
+    force: Float[Array, " m"]
+    mode: Int[Array, " laws"]
+    M_inv: Float[Array, "n n"] | None
+
+
+class MoreauMidpoint(AbstractMethod):
+    """Moreau's midpoint rule: order 1 with contacts, robust through any number of impacts in a step.
+
+    Reports per law: `impulse` (normal, then tangential, then friction elements), `work` of the step, `mode`, `event`;
+    `multiplier` of bilateral constraints in the convention `M v' = f - G^T multiplier`.
+
+    Args:
+        solver: `SemismoothNewton()`, `PSOR()` or `PJOR()`.
+
+    Example:
+        >>> sol = carom.simulate(*carom.models.woodpecker(), carom.MoreauMidpoint(), t1=0.3, h=1e-5)
+    """
+
+    solver: Any = SemismoothNewton()
+
+    handles = SMOOTH | {"contacts", "friction", "constraints"}
+    gives = frozenset({Gives.WHOLE_STEPS, Gives.MODES})
+
+    @property
+    def order(self) -> int:
+        """1: positions are of order 2, velocities of order 1 [Studer2008 (37)-(38)]."""
+        return 1
+
+    def objection(self, system: System) -> str | None:
+        """Regularised variables have no relative velocities."""
+        return "MoreauMidpoint: pass the system itself, not a regularised one" if system.shift is not None else None
+
+    def init(self, system: System, state: State) -> MoreauMemory:
+        """No impulses, unknown modes."""
+        laws = laws_of(system, state)
+        constant_matrix = not isinstance(system.mass, UserFunction) and system.mass.ndim == 2
+        M_inv = inverse_small(system.dense_mass_at(state.t, state.q)) if constant_matrix else None
+        return MoreauMemory(jnp.zeros(laws.rows), unknown_modes(laws), M_inv)
+
+    def modes(self, memory: MoreauMemory) -> Array:
+        """Those of the last step."""
+        return memory.mode
+
+    def step(self, system: System, state: State, memory: MoreauMemory, h: Array) -> Step:
+        """One step."""
+        t, q, u = state.t, state.q, state.v
+        t_M, q_M = t + 0.5 * h, q + 0.5 * h * system.rate(t, q, u)
+        rows = contact_rows(system, t_M, q_M, u)
+        acceleration, M_inv_W = _over_mass(system, t_M, q_M, memory.M_inv, system.force(t_M, q_M, u), rows.W)
+        du = h * acceleration + rows.blank
+        if rows.laws.rows == 0:
+            u_E = u + du
+            q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))
+            return Step(state.moved(t + h, q_E, u_E), memory, Info(mode=memory.mode, event=jnp.zeros(0, jnp.int32)))
+        closed = memory.mode[: rows.laws.contacts] == CONSTRAINT
+        along, turn = _turning(system, rows, closed, t_M, q_M, u, h)
+        stays = along & closed
+        moved = times(rows.W, du)
+        active = (rows.gap <= TOUCHING * h * jnp.abs(moved[: along.size])) | stays
+        problem = contact_problem(
+            rows.W, M_inv_W, rows.laws, c=turn, active=active, friction=rows.friction, limits=h * rows.limits
+        )
+        turned = rarely(jnp.any(turn != 0), lambda x: within_range(problem.G, x, problem.taking_part), turn)
+        gamma, rows = rows.gamma, rows.along_surfaces(turn)
+        c = (1.0 + rows.restitution) * gamma + moved + 0.5 * turned  # (18)
+        problem = eqx.tree_at(lambda p: p.c, problem, c)
+        lifts = stays & problem.doubtful & (c[: along.size] >= 0)  # of two motions of a sliding contact the smooth one
+        problem = eqx.tree_at(lambda p: p.active, problem, problem.active & ~lifts)
+        result = self.solver(problem, without_self_stress(problem, h * memory.force))
+        u_E = u + du + times(M_inv_W, result.P)  # (15)
+        q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))  # (21)
+        if system.constraints is not None:
+            q_E, u_E = onto_constraints(
+                system, t + h, q_E, u_E, rows.W[-rows.laws.bilateral :], M_inv_W[:, -rows.laws.bilateral :]
+            )
+        mode = problem.modes(result.P)
+        info = _report(rows, problem, result, memory.mode, mode, h)
+        return Step(state.moved(t + h, q_E, u_E), MoreauMemory(result.P / h, mode, memory.M_inv), info)
+
+
+def _turning(
+    system: System, rows: ContactRows, closed: Array, t: Array, q: Array, u: Array, h: Array
+) -> tuple[Array, Array]:
+    """Contacts that approach or leave a curved surface no faster than it turns away within the step, and h kappa.
+
+    kappa is the derivative of the relative velocities with constant u. (17) takes directions at q_M for velocities at
+    q_B and q_E: relative velocities are wrong by h kappa / 2, the tangent from q_B to q_M opens the gap by
+    h^2 g'' / 8, and a contact along a curved surface would open and bounce again and again. Friction of contacts that
+    were closed before, and of elements, counts the turn too: what sticks to a belt that accelerates has its velocity at
+    the end of the step, not in its middle.
+    """
+    n, laws = rows.laws.contacts, rows.laws
+    turn = h * turning_rates(system, t, q, u)
+    along = (turn[:n] != 0) & (jnp.abs(rows.gamma[:n]) <= _ALONG * jnp.abs(turn[:n]))
+    *_, elements, bilateral = laws.sizes
+    tangential = jnp.repeat(along | closed, laws.directions)
+    counted = jnp.concatenate([along, tangential, jnp.ones(elements, bool), jnp.zeros(bilateral, bool)])
+    return along, jnp.where(counted, turn, 0.0)
+
+
+def _report(rows: ContactRows, problem: ContactProblem, result: Any, before: Array, mode: Array, h: Array) -> Info:
+    """Impulses, work, modes and events of a step."""
+    P, laws = result.P, rows.laws
+    bilateral = laws.bilateral
+    gamma_E = problem.velocity(P) - rows.restitution * rows.gamma  # (30), sign corrected
+    work = 0.5 * P * (rows.gamma + gamma_E)
+    by_law = [part.reshape(part.shape[0], -1).sum(axis=1) for part in laws.split(work)[:3] if part.size]
+    return Info(
+        status=result.status,
+        residual=result.residual,
+        iterations=result.iterations,
+        impulse=P[: P.size - bilateral],
+        mode=mode,
+        event=events(laws, before, mode),
+        work=jnp.concatenate([*by_law, jnp.zeros(0)]),
+        multiplier=-P[P.size - bilateral :] / h if bilateral else None,
+    )
+
+
+def _over_mass(system: System, t: Array, q: Array, M_inv: Array | None, f: Array, W: Array) -> tuple[Array, Array]:
+    """M^{-1} f and M^{-1} W^T; apart for a constant mass, so that constant directions leave the compiled loop."""
+    if M_inv is not None:
+        return times(M_inv, f), times(M_inv, W.T)
+    M = system.dense_mass_at(t, q)
+    if M.ndim < 2:
+        return f / M, (W / M).T
+    both = solve_small(M, jnp.vstack([f, W]).T)
+    return both[:, 0], both[:, 1:]
+
+
+def onto_constraints(system: System, t: Array, q: Array, u: Array, W: Array, M_inv_W: Array) -> tuple[Array, Array]:
+    """Move q and u along M^{-1} W^T until g(t, q) = 0 and dg/dt = 0: no drift, whatever the number of steps."""
+    inverse = times(M_inv_W, inverse_small(times(W, M_inv_W)))
+
+    def gamma(x: Array, v: Array) -> Array:
+        return jax.jvp(system.constraint, (t, x), (jnp.ones_like(t), system.rate(t, x, v)))[1]
+
+    def correct(_, pair: tuple[Array, Array]) -> tuple[Array, Array]:
+        x, v = pair
+        x = x - system.rate(t, x, times(inverse, system.constraint(t, x))) + system.rate(t, x, jnp.zeros_like(v))
+        return x, v - times(inverse, gamma(x, v))
+
+    return jax.lax.fori_loop(0, _PROJECTIONS, correct, (q, u))

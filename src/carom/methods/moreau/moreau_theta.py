@@ -1,0 +1,225 @@
+r"""Moreau's time stepping with a theta method [Acary2012 sec. 2].
+
+    M_{k+theta} (v_{k+1} - v_k) - h F(t_{k+theta}, q_{k+theta}, v_{k+theta}) = G_{k+theta} P       (16a)
+    q_{k+1} = q_k + h v_{k+theta}                                                                (16b)
+    0 <= U_{k+1} + rho U_k  _|_  P >= 0   where g(t_k, q_k) + h forecast U_k <= 0, else P = 0        (16d-e), (18)
+
+F has the sign of `M dv = F dt + G dI` throughout (the paper flips it after (4)). Both local velocities of the impact
+law use the directions at q_{k+theta}; the forecast uses those at q_k.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from carom.methods.base import SMOOTH, AbstractMethod, Gives
+from carom.methods.moreau.moreau_midpoint import TOUCHING, onto_constraints
+from carom.solvers.contact_problem import ContactProblem, ContactResult, Laws, contact_problem
+from carom.solvers.self_stress import without_self_stress
+from carom.solvers.semismooth import SemismoothNewton
+from carom.solvers.small import solve_small
+from carom.state import Info, State, Status, Step
+from carom.systems.contact_rows import ContactRows, contact_rows, events, laws_of, unknown_modes
+from carom.systems.system import System
+
+_ITERATIONS = 30
+_FOLLOWED = 10  # of these with directions that follow
+_TOL = 1e-14
+_ROUNDING = 1e-9  # updates this small (relative) that no longer shrink are rounding
+_PROJECTIONS = 4
+
+
+class ThetaMemory(eqx.Module):
+    """Impulses and modes of the last step."""
+
+    P: Array
+    mode: Array
+
+
+class Impact(eqx.Module):
+    """The solution of (16): the new velocity, the laws at q_{k+theta}, and how the solver fared."""
+
+    q: Array
+    v: Array
+    rows: ContactRows
+    problem: ContactProblem
+    result: ContactResult
+    M_inv_W: Array
+    iterations: Array
+    update: Array
+
+
+class MoreauTheta(AbstractMethod):
+    """Moreau's scheme (16), implicit at q_{k+theta}: order 1 in the graph distance, through any number of impacts.
+
+    Reports per law: `impulse`, `work`, `mode`, `event`, and `multiplier` of bilateral constraints.
+
+    Args:
+        theta: weight of the new state in forces, directions and positions, in [0, 1].
+        forecast: gamma of (16e) in [0, 1]: how far the gaps are forecast; with 0 every impact is seen a step late.
+        projection: add the multiplier tau of (19), which moves q_{k+1} out of penetration along M^{-1} G (the paper
+            moves along G, which mixes units).
+        solver: of the contact problem.
+
+    Example:
+        >>> sol = carom.simulate(*carom.models.bouncing_ball(), carom.MoreauTheta(0.5, 1.0), t1=5.0, h=1e-3)
+    """
+
+    theta: float = 0.5
+    forecast: float = 1.0
+    projection: bool = eqx.field(default=False, static=True)
+    solver: Any = SemismoothNewton()
+
+    handles = SMOOTH | {"contacts", "friction", "constraints"}
+    gives = frozenset({Gives.WHOLE_STEPS, Gives.MODES})
+
+    def __check_init__(self):
+        for name, value in (("theta", self.theta), ("forecast", self.forecast)):
+            if not (isinstance(value, (int, float, np.generic)) or hasattr(value, "dtype")):
+                msg = f"MoreauTheta: {name} must be a number in [0, 1], got {value!r}"
+                raise TypeError(msg)
+            if isinstance(value, (int, float)) and not 0 <= value <= 1:
+                msg = f"MoreauTheta: {name} must lie in [0, 1], got {value}"
+                raise ValueError(msg)
+
+    @property
+    def order(self) -> int:
+        """1 in the presence of impacts, and on smooth problems unless theta = 1/2."""
+        return 1
+
+    def objection(self, system: System) -> str | None:
+        """Regularised variables have no relative velocities."""
+        return "MoreauTheta: pass the system itself, not a regularised one" if system.shift is not None else None
+
+    def init(self, system: System, state: State) -> ThetaMemory:
+        """No impulses, unknown modes."""
+        laws = laws_of(system, state)
+        return ThetaMemory(jnp.zeros(laws.rows), unknown_modes(laws))
+
+    def modes(self, memory: ThetaMemory) -> Array:
+        """Those of the last step."""
+        return memory.mode
+
+    def step(self, system: System, state: State, memory: ThetaMemory, h: Array) -> Step:
+        """One step."""
+        t, q, v = state.t, state.q, state.v
+        active = jnp.zeros(0, bool)
+        if system.contacts is not None:
+            rate = system.rate(t, q, v)
+            U = system.contacts.gap_rates(system.given, t, q, rate)
+            falls = system.rate(t, q, v + h * system.mass_solve(t, q, system.force(t, q, v)))
+            touching = TOUCHING * h * jnp.abs(system.contacts.gap_rates(system.given, t, q, falls) - U)
+            ahead = system.contacts.gaps(system.given, t, q) + h * self.forecast * U  # (16e), (18)
+            active = ahead <= touching
+            state = state.moved(t, q, v + 0.0 * jnp.sum(ahead))  # NaN is no open contact
+        impact = theta_step(system, state, h, self.theta, active, memory.P, self.solver)
+        q1, v1, W, bilateral = impact.q, impact.v + impact.rows.blank, impact.rows.W, impact.rows.laws.bilateral
+        if bilateral:
+            q1, v1 = onto_constraints(system, t + h, q1, v1, W[-bilateral:], impact.M_inv_W[:, -bilateral:])
+        if self.projection and impact.rows.laws.contacts:
+            q1 = out_of_penetration(system, t + h, q1, impact, self.solver)  # (19b), (19e)
+        mode = impact.problem.modes(impact.result.P)
+        info = report(impact, memory.mode, mode, h)
+        return Step(state.moved(t + h, q1, v1), ThetaMemory(impact.result.P, mode), info)
+
+
+def theta_step(
+    system: System, state: State, h: Array, theta: Array | float, active: Array, P: Array, solver: Any
+) -> Impact:
+    """Solve (16a-d) for given active contacts by Newton's method on the forces, the contact problem exact in each.
+
+    Directions follow the iterates, for the first of them only: where corners of one body stick, the motion may jump
+    with the directions, and the iterates would never settle.
+    """
+    t, q, v = state.t, state.q, state.v
+    t_theta = t + theta * h
+
+    def middle(v1: Array) -> tuple[Array, Array]:
+        v_theta = (1 - theta) * v + theta * v1
+        return q + theta * h * system.rate(t, q, v_theta), v_theta  # q_{k+theta}, v_{k+theta}
+
+    def defect(v1: Array) -> Array:
+        q_theta, v_theta = middle(v1)
+        return system.mass_times(t_theta, q_theta, v1 - v) - h * system.force(t_theta, q_theta, v_theta)
+
+    def newton(v1: Array, q_theta: Array, P: Array) -> tuple[Impact, Array]:
+        rows = contact_rows(system, t_theta, q_theta, v1)
+        gamma_k = rows.gamma + rows.W @ (v - v1)  # relative velocities are affine in v
+        columns = solve_small(jax.jacfwd(defect)(v1), jnp.vstack([defect(v1), rows.W]).T)
+        free, M_inv_W = v1 - columns[:, 0], columns[:, 1:]
+        problem = contact_problem(
+            rows.W,
+            M_inv_W,
+            rows.laws,
+            c=rows.gamma + rows.W @ (free - v1) + rows.restitution * gamma_k,  # (16c), (18)
+            active=active,
+            friction=rows.friction,
+            limits=h * rows.limits,
+        )
+        result = solver(problem, without_self_stress(problem, P)) if rows.laws.rows else ContactResult.without_laws()
+        new = free + M_inv_W @ result.P
+        scale = sum(jnp.max(jnp.abs(x)) for x in (new, v, free - v))  # at rest the impulses only stop the free motion
+        size = jnp.max(jnp.abs(new - v1)) / (scale + 1e-290)
+        rows = eqx.tree_at(lambda r: r.gamma, rows, gamma_k)
+        q1 = q + h * system.rate(t, q, (1 - theta) * v + theta * new)  # (16b)
+        return Impact(q1, new, rows, problem, result, M_inv_W, jnp.zeros((), jnp.int32), size), size
+
+    def body(loop):
+        old, q_theta, last, _, k = loop
+        q_theta = jnp.where(k < _FOLLOWED, middle(old.v)[0], q_theta)
+        impact, size = newton(old.v, q_theta, old.result.P)
+        settled = (size <= _TOL) | ((size <= _ROUNDING) & (size >= 0.5 * last))
+        return impact, q_theta, size, settled, k + 1
+
+    def running(loop):
+        _, _, size, settled, k = loop
+        return ~settled & (k < _ITERATIONS) & ((k == 0) | jnp.isfinite(size))
+
+    shapes = jax.eval_shape(newton, v, q, P)[0]
+    empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+    start = eqx.tree_at(lambda i: (i.v, i.result.P), empty, (v, P))
+    first = (start, q, jnp.asarray(jnp.inf), jnp.asarray(False), jnp.zeros((), jnp.int32))
+    impact, _, size, _, k = jax.lax.while_loop(running, body, first)
+    return eqx.tree_at(lambda i: (i.iterations, i.update), impact, (k, size))
+
+
+def out_of_penetration(system: System, t: Array, q: Array, impact: Impact, solver: Any) -> Array:
+    """Positions q + M^{-1} G tau with `0 <= g(t, q) _|_ tau >= 0`, linearised a few times [Acary2012 (19b), (19e)]."""
+    n = impact.rows.laws.contacts
+    laws = Laws(n, 0, 0, 0, 0)
+    W, M_inv_W = impact.rows.W[:n], impact.M_inv_W[:, :n]
+    still = system.rate(t, q, jnp.zeros(W.shape[1]))
+
+    def correct(_, x: Array) -> Array:
+        gap = system.contacts.gaps(system.given, t, x)
+        sets = {"active": jnp.ones(n, bool), "friction": jnp.zeros(n), "limits": jnp.zeros((0, 2))}
+        tau = solver(contact_problem(W, M_inv_W, laws, c=gap, **sets), jnp.zeros(n)).P
+        return x + system.rate(t, x, M_inv_W @ tau) - still
+
+    return jax.lax.fori_loop(0, _PROJECTIONS, correct, q)
+
+
+def report(impact: Impact, before: Array, mode: Array, h: Array) -> Info:
+    """Impulses, work, modes and events of a step."""
+    rows, P, laws = impact.rows, impact.result.P, impact.rows.laws
+    gamma_1 = impact.problem.velocity(P) - rows.restitution * rows.gamma
+    work = 0.5 * P * (rows.gamma + gamma_1)
+    by_law = [part.reshape(part.shape[0], -1).sum(axis=1) for part in laws.split(work)[:3] if part.size]
+    status = jnp.where(impact.update <= _ROUNDING, impact.result.status, Status.NEWTON_DIVERGED)
+    free = P.size - laws.bilateral
+    return Info(
+        status=jnp.where(jnp.all(jnp.isfinite(impact.v)), status, Status.NOT_FINITE),
+        residual=impact.result.residual,
+        iterations=impact.iterations,
+        impulse=P[:free],
+        mode=mode,
+        event=events(laws, before, mode),
+        work=jnp.concatenate([*by_law, jnp.zeros(0)]),
+        multiplier=-P[free:] / h if laws.bilateral else None,
+    )

@@ -1,0 +1,1 @@
+"""Explicit methods with a conserved pseudo-energy, synchronous and asynchronous (Marazzato2019)."""

@@ -1,0 +1,1 @@
+"""Runge-Kutta methods: explicit, implicit, and the theta rule."""

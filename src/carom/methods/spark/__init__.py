@@ -1,0 +1,1 @@
+"""SPARK methods for constrained mechanics (Jay1998)."""

@@ -1,0 +1,246 @@
+r"""Super partitioned additive Runge-Kutta methods for constrained mechanics [Jay1998].
+
+One step of Definition 4.1 for `q' = v`, `(M(q) v)' = sum of parts - G^T lambda`, `0 = g(q)`:
+
+    Q_i = q_0 + h sum_j a_ij V_j,   M(Q_i) V_i = M(q_0) v_0 + h sum_parts sum_j a_ij^part k^part(Q_j, V_j, U_j),
+    0 = g(q_0 + h sum_j a_ij^A V_j),   0 = G(q_1) v_1,
+
+each part with the coefficients of its own Lobatto family; (q_1, v_1) are the same sums with weights b.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from carom.methods.base import AbstractMethod, Gives
+from carom.methods.spark.families import OTHER, coefficients, has_constraints, objection, part_names, uses_iiia
+from carom.methods.spark.stages import StageEquations, Unknowns
+from carom.running.compiled import compiled
+from carom.solvers.newton import Newton, Root
+from carom.state import Info, State, Status, Step
+from carom.systems.constrained import accelerations, directions, mass_matrix, multiplier_count, rank_measure
+from carom.systems.system import System
+from carom.tableaux import Tableau, embedded, lobatto_iiia
+from carom.tableaux.tableau import checked_count
+
+_STIFF = 0.3  # h^2 |df/dq| + h |df/dv| from which the derivatives of the forces enter the Jacobian
+_LOST = 1e-13
+_NEARLY_LOST = 1e-6
+
+
+class Memory(eqx.Module):
+    """The stages of the last step, from which the next guess is extrapolated; h is infinite before the first."""
+
+    V: Float[Array, "s n"]
+    U: Float[Array, "s m"]
+    h: Array
+
+
+class Spark(AbstractMethod):
+    """Lobatto IIIA-B-C-C*-D SPARK method of order 2s - 2 [Jay1998].
+
+    Args:
+        stages: s, at least 2.
+        families: which Lobatto family treats which part: "A", "B", "C", "C*" or "D", or one of these per component.
+            Keys are "kinematic" (default A), "inertia" (B), "constraint" (B), "conservative" (B), "dissipative" (C),
+            "exciting" (C*), and the names of other forces and parts of the potential (B).
+        damping: `{part: beta}`, numerical damping by the split `(1 - beta) D + beta C` (sec. 7), beta from 0 to 1;
+            a stiff linear part then has spectral radius (1 - beta) / (1 + beta).
+        multiplier: "consistent" solves (17h), order 2s - 2; "stage" takes U_s, order about s - 1.
+        newton: settings of the implicit solve. Strategy "full" differentiates all equations; "shared" neglects the
+            derivatives of the forces; "auto" takes "full" for stiff forces, looked at before the run.
+
+    Example:
+        >>> method = carom.Spark(3, families={"dissipative": "C", "motor": "B"})
+    """
+
+    stages: int = eqx.field(static=True)
+    families: dict[str, Array]
+    multiplier: str = eqx.field(static=True)
+    newton: Newton
+
+    handles = frozenset(
+        {
+            "mass of q",
+            "mass matrix",
+            "explicit time",
+            "forces",
+            "multiplier forces",
+            "rate damping",
+            "constraints",
+            "nonholonomic constraints",
+            "hamiltonian",
+        }
+    )
+    gives = frozenset({Gives.WHOLE_STEPS, Gives.SYMMETRIC_ERROR, Gives.LOCAL_ERROR})
+
+    def __init__(
+        self,
+        stages: int,
+        families: Mapping[str, Any] | None = None,
+        damping: Mapping[str, Any] | None = None,
+        multiplier: str = "consistent",
+        newton: Newton | None = None,
+    ):
+        self.stages = checked_count("Spark: stages", stages, 2)
+        self.families = coefficients(self.stages, families, damping)
+        if multiplier not in ("consistent", "stage"):
+            msg = f"Spark: multiplier must be 'consistent' (17h) or 'stage' (U_s), got '{multiplier}'"
+            raise ValueError(msg)
+        self.multiplier = multiplier
+        self.newton = Newton(tol=1e-15, max_iter=60) if newton is None else newton
+
+    @property
+    def order(self) -> int:
+        """2s - 2 (Jay1998 Corollary 8.2)."""
+        return 2 * self.stages - 2
+
+    @property
+    def error_orders(self) -> tuple[int, int]:
+        """Of the estimate (38) and of the method."""
+        return self.stages, self.order
+
+    def objection(self, system: System) -> str | None:
+        """Families must name parts the system has; multipliers never meet Lobatto IIIA."""
+        if system.hamiltonian is not None and system.nonholonomic is not None:
+            return "Spark: nonholonomic constraints need velocities; give mass and potential instead of a Hamiltonian"
+        return objection(self.stages, self.families, system)
+
+    def tuned(self, system: System, state: State, h: float | None) -> Spark:
+        """Full Newton where forces are stiff or equations beyond the structured form, else the simplified one."""
+        per_component = [name for name, a in self.families.items() if a.ndim == 3 and a.shape[0] != state.v.size]
+        if per_component:
+            n = self.families[per_component[0]].shape[0]
+            msg = f"Spark: '{per_component[0]}' has {n} families, but the state has {state.v.size} velocities"
+            raise ValueError(msg)
+        if self.newton.strategy != "auto":
+            return self
+        coupled = {"nonholonomic constraints", "hamiltonian", "multiplier forces"} & system.features
+        plain = not coupled and uses_iiia(self.stages, self.families["kinematic"])
+        strategy = "shared" if plain and h is not None and stiffness(system, state, h) < _STIFF else "full"
+        return eqx.tree_at(lambda m: m.newton, self, Newton(self.newton.tol, self.newton.max_iter, strategy))
+
+    @staticmethod
+    def alike(methods: list[Spark]) -> list[Spark]:
+        """In a batch all lanes use one solver: full Newton if any needs it."""
+        if len({m.newton.strategy for m in methods}) == 1:
+            return methods
+        return [eqx.tree_at(lambda m: m.newton, m, Newton(m.newton.tol, m.newton.max_iter, "full")) for m in methods]
+
+    def init(self, system: System, state: State) -> Memory:
+        """A constant guess: the start."""
+        u = compiled(accelerations)(system, state.t, state.q, state.v).u
+        shape = (self.stages, 1)
+        return Memory(jnp.tile(state.v, shape), jnp.tile(u, shape), jnp.asarray(jnp.inf, float))
+
+    def step(self, system: System, state: State, memory: Memory, h: Array) -> Step:
+        """One step, Jay1998 Definition 4.1; backward in time every family is replaced by its adjoint (37)."""
+        base = lobatto_iiia(self.stages)
+        turned = {name: jnp.where(h < 0, base.b - a[..., ::-1, ::-1], a) for name, a in self.families.items()}
+        n = state.v.size
+        parts = stacked([turned.get(name, turned[OTHER]) for name in part_names(system)], self.stages, n)
+        equations = StageEquations(system, state.t, state.q, state.v, h, turned["kinematic"], parts, base)
+        root = equations.solve(predicted(system, equations, memory), self.newton)
+        x, (q_rates, p_rates) = root.x, root.aux
+        t1, q1 = state.t + h, equations.end(x)
+        if self.multiplier == "stage":
+            u, D = x.U[-1], directions(system, t1, q1, x.v1)
+        else:
+            _, u, D = accelerations(system, t1, q1, x.v1)  # (17h)
+        info = Info(
+            status=status_of(root, rank_measure(D)),
+            residual=root.error * self.newton.tol,
+            iterations=root.iterations,
+            evaluations=self.stages * root.evaluations,
+            local_error=local_error(system, base, state.moved(t1, q1, x.v1), h, q_rates, p_rates),
+            error=estimate(base.c, base.b, h, q_rates, p_rates),
+            multiplier=u if has_constraints(system) else None,
+        )
+        return Step(state.moved(t1, q1, x.v1), Memory(x.V, x.U, h), info)
+
+
+def RATTLE(**options: Any) -> Spark:
+    """RATTLE, the constrained Verlet method of order 2: Lobatto IIIA-B with two stages.
+
+    Example:
+        >>> method = carom.RATTLE()
+    """
+    return LobattoIIIAB(2, **options)
+
+
+def LobattoIIIAB(stages: int, **options: Any) -> Spark:
+    """The symplectic and symmetric Lobatto IIIA-B method: positions with IIIA, every force with IIIB.
+
+    Example:
+        >>> method = carom.LobattoIIIAB(3)
+    """
+    return Spark(stages, families={"dissipative": "B", "exciting": "B", "rate damping": "B"}, **options)
+
+
+def stacked(matrices: list[Array], s: int, n: int) -> Array:
+    """The matrices of all parts, (P, s, s), or (P, n, s, s) if any part treats components differently."""
+    if not matrices:
+        return jnp.zeros((0, s, s))
+    if any(a.ndim == 3 for a in matrices):
+        matrices = [jnp.broadcast_to(a, (n, s, s)) for a in matrices]
+    return jnp.stack(matrices)
+
+
+def predicted(system: System, equations: StageEquations, memory: Memory) -> Unknowns:
+    """Stages extrapolated from the polynomial through those of the last step (at most two steps ahead)."""
+    c = equations.base.c
+    ahead = 1.0 + jnp.asarray(c) * jnp.clip(equations.h / memory.h, 0.0, 2.0)
+    gaps = c[:, None] - c[None] + np.eye(len(c))
+    factors = (ahead[:, None, None] - c) * (1 - np.eye(len(c))) + np.eye(len(c))
+    weights = jnp.prod(factors, -1) / np.prod(gaps, -1)
+    V = weights @ (memory.V - memory.V[-1]) + equations.v
+    U = jnp.broadcast_to(memory.U[-1], memory.U.shape)
+    W = None if system.hamiltonian is None else jax.vmap(system.rate, (0, None, 0))(equations.times, equations.q, V)
+    return Unknowns(V, U, V[-1], W)
+
+
+def estimate(c: np.ndarray, b: np.ndarray, h: Array, q_rates: Array, p_rates: Array) -> Array:
+    """The symmetric error estimate (38): h |sum e_i q'_i| + h |sum e_i (M v)'_i|.
+
+    e is the divided difference over the nodes with e_1 = b_1: (1, -2, 1)/6 for s = 3.
+    """
+    e = 1.0 / np.prod(c[:, None] - c[None] + np.eye(len(c)), axis=1)
+    e = jnp.asarray(e * b[0] / e[0])
+    return jnp.abs(h) * (jnp.linalg.norm(e @ q_rates) + jnp.linalg.norm(e @ p_rates))
+
+
+def local_error(system: System, base: Tableau, end: State, h: Array, q_rates: Array, p_rates: Array) -> Any:
+    """The embedded estimate of the error in q and v."""
+    e = jnp.asarray(embedded(base).weights[1:-1])  # pyright: ignore
+    return h * (e @ q_rates), system.mass_solve(end.t, end.q, h * (e @ p_rates))
+
+
+def status_of(root: Root, rank: Array) -> Array:
+    """Lost rank if the constraints depend at the end, or nearly do where the iteration failed."""
+    lost = ~(rank > jnp.where(root.converged, _LOST, _NEARLY_LOST))
+    failed = jnp.where(root.converged, Status.OK, Status.NEWTON_DIVERGED)
+    return jnp.where(lost & jnp.all(jnp.isfinite(root.x.v1)), Status.CONSTRAINTS_LOST_RANK, failed)
+
+
+def stiffness(system: System, state: State, h: float) -> float:
+    """h^2 |df/dq| + h |df/dv| at the start, in units of the mass (largest eigenvalues)."""
+    M, f_q, f_v = (np.asarray(x) for x in _force_jacobians(system, state))
+    if not all(np.isfinite(x).all() for x in (M, f_q, f_v)):
+        return float("inf")
+    largest = [np.abs(np.linalg.eigvals(np.linalg.solve(M, f))).max() for f in (f_q, f_v)]
+    return float(h * h * largest[0] + h * largest[1])
+
+
+@compiled
+def _force_jacobians(system: System, state: State) -> tuple[Array, Array, Array]:
+    t, q, v = state.t, state.q, state.v
+    lam = jnp.zeros(multiplier_count(system, t, q, v))
+    f = lambda x, w: system.force(t, x, w, lam)  # noqa: E731
+    return mass_matrix(system, t, q, v.size), jax.jacfwd(f)(q, v), jax.jacfwd(f, 1)(q, v)

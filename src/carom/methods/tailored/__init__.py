@@ -1,0 +1,1 @@
+"""Methods whose numerical dissipation is the physical one (James2020)."""

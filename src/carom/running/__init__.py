@@ -1,0 +1,1 @@
+"""A run on the host: the compiled loop, its chunks, batches, compiled programs."""
