@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.compiled import compiled
 from carom.methods import IRK, EventCapturing, ExplicitRK, Extrapolated, MoreauMidpoint, Spark
 from carom.methods.base import AbstractMethod
-from carom.methods.families import DEFAULTS
-from carom.run import refuse_features, refuse_kinds, refuse_traced, segment_ends
+from carom.methods.spark.families import DEFAULTS
+from carom.running.compiled import compiled
+from carom.running.run import refuse_features, refuse_kinds, refuse_traced, segment_ends
 from carom.state import State
 from carom.stepping import Adaptive, Switching
 from carom.stepping.base import AbstractStepping
@@ -111,10 +111,9 @@ def second_opinion(first: Candidate, rtol: Any, atol: Any, span: float) -> Plan:
 
 def _control(rtol: Any, atol: Any, h_max: float) -> tuple[Adaptive, str]:
     """The stepping, and the same in words."""
+    control = Adaptive(rtol, atol, h_max) if h_max > 0 else Adaptive(rtol, atol)
     words = f"rtol={float(rtol):g}, atol={np.asarray(atol).tolist()}"
-    if not h_max > 0:
-        return Adaptive(rtol, atol), f"Adaptive({words})"
-    return Adaptive(rtol, atol, h_max), f"Adaptive({words}, h_max={h_max:.3g})"
+    return control, f"Adaptive({words}, h_max={h_max:.3g})" if h_max > 0 else f"Adaptive({words})"
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,8 @@ ODD = {
     "complex times": (lambda: run(save_at=[1j]), "save_at must be a list of times"),
     "too rarely": (lambda: run(save_every=10**30), r"save_every must be less than 1e\+18"),
     "true rows": (lambda: run(save_every=True), "save_every must be a whole number"),
+    "a tolerance in words": (lambda: solve(SPRING, rtol="x"), "rtol must be a number, got 'x'"),
+    "a tolerance per coordinate in words": (lambda: solve(SPRING, atol="x"), "atol must be a number, got 'x'"),
     "no coordinates": (lambda: carom.State(None, [0.0]), "State: q must be a list of numbers, got None"),
     "coordinates in words": (lambda: carom.State("a", [0.0]), "State: q must be a list of numbers, got 'a'"),
     "numbers in words": (lambda: carom.State(["1"], [0.0]), "State: q must be a list of numbers"),
