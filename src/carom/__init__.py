@@ -71,8 +71,8 @@ from carom.tableaux import lobatto_iiid as lobatto_iiid  # noqa: E402
 from carom.tableaux import radau_iia as radau_iia  # noqa: E402
 
 _LAZY = {
-    "load": ("carom.files.storage", "load"),
-    "resume": ("carom.files.storage", "resume"),
+    "load": ("carom.files.resuming", "load"),
+    "resume": ("carom.files.resuming", "resume"),
     "report": ("carom.reports", "report"),
     "film": ("carom.reports", "film"),
     "to_diffrax": ("carom.ecosystem", "to_diffrax"),

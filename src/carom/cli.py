@@ -165,12 +165,12 @@ def refuse_created_energy(sol: Any) -> None:
 
 def resume(path: Path, t1: float | None, progress: bool | None = None, every: float = 10.0) -> None:
     """Go on with a stored run, in place; its figure and report are made anew."""
-    from carom.files import storage
     from carom.files.parts import resume_to
+    from carom.files.storage import newest
 
     path = run_of(path)
     there = {"figure": path.with_suffix(".png").exists(), "report": path.with_suffix(".html").exists()}
-    asked = json.loads(storage.newest(path).data.attrs.get("outputs", "{}"))
+    asked = json.loads(newest(path).facts.get("outputs", "{}"))
     outputs = {"title": "", "frames": 600} | asked
     outputs |= {name: bool(asked.get(name)) or found for name, found in there.items()}
     told(path, lambda: resume_to(path, t1=t1, every=every, progress=progress), outputs)
@@ -197,7 +197,7 @@ def written(run: Any, target: Path, frames: int) -> Path:
     import carom
     from carom.reports.provenance import heading
 
-    title = heading(run.data.attrs)
+    title = heading(run.facts)
     forms: dict[str, Callable[[], Path]] = {
         ".html": lambda: save_report(run, target, title, frames),
         ".png": lambda: save_figure(run, target, title),
@@ -219,7 +219,7 @@ def summary(title: str, sol: Any, files: list[Path]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from carom.files.storage import describe, spelt
+    from carom.files.plain import describe, spelt
     from carom.reports.data import worst
 
     stats, energy = sol.stats, sol.account.energy

@@ -226,7 +226,7 @@ class Solution:
         if name in ("impulse", "mode", "multiplier", "order", "event", "work"):
             msg = f"{type(self.method).__name__} records no '{name}'"
             raise AttributeError(msg)
-        msg = f"'Solution' has no attribute '{name}'; recorded are {', '.join(columns)}"
+        msg = f"'{type(self).__name__}' has no attribute '{name}'; recorded are {', '.join(columns)}"
         raise AttributeError(msg)
 
     def __len__(self) -> int:
@@ -245,6 +245,28 @@ class Solution:
         from carom.display import solution_html
 
         return solution_html(self)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the coordinates, if they have any."""
+        return self.system.labels
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """Units of the coordinates, one for all or one each, if they have any."""
+        return self.system.units
+
+    @property
+    def instants(self) -> np.ndarray:
+        """Start, jumps of the forces, and the end that was asked for."""
+        return np.asarray(self.carry.instants)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What was run and where it comes from, as a file tells it."""
+        from carom.files.datasets import attributes
+
+        return attributes(self)
 
     @property
     def status(self) -> Status:
@@ -371,7 +393,7 @@ class Solution:
 
         The dataset's own `to_dataframe` would give a row for every combination of time, coordinate, velocity and law.
         """
-        from carom.files.storage import to_dataset
+        from carom.files.datasets import to_dataset
 
         return to_dataset(self)
 
@@ -381,7 +403,7 @@ class Solution:
         Example:
             >>> sol.to_pandas().to_csv("run.csv")
         """
-        from carom.files.storage import to_frame
+        from carom.files.datasets import to_frame
 
         return to_frame(self)
 

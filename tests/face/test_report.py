@@ -78,23 +78,21 @@ def test_the_mode_diagram_has_a_strip_per_stretch_of_equal_mode():
     assert strips[1] == [[0.0, 3.0, 0], [3.0, 5.0, -1]]
 
 
-class Recorded:
+def recorded(cradle):
     """A run with contacts, as the contact methods record them."""
-
-    def __init__(self, cradle):
-        n = len(cradle)
-        self.system, self.method, self.stepping = cradle.system, cradle.method, cradle.stepping
-        self.stats, self.account, self.carry = cradle.stats, cradle.account, cradle.carry
-        mode = np.where(np.arange(n)[:, None] % 20 < 10, 1, [[0, -1]])
-        self.columns = cradle.columns | {"impulse": np.ones((n, 2)), "mode": mode, "order": np.full(n, 4)}
-        kinds = [("time", float), ("contact", int), ("kind", "U8")]
-        self.events = np.rec.array([(0.25, 0, "closes"), (1.5, 1, "slips")], dtype=kinds)
+    n = len(cradle)
+    mode = np.where(np.arange(n)[:, None] % 20 < 10, 1, [[0, -1]])
+    columns = cradle.columns | {"impulse": np.ones((n, 2)), "mode": mode, "order": np.full(n, 4)}
+    sol = carom.Solution(cradle.system, cradle.method, cradle.stepping, columns, cradle.carry, cradle.timing)
+    kinds = [("time", float), ("contact", int), ("kind", "U8")]
+    sol.events = np.rec.array([(0.25, 0, "closes"), (1.5, 1, "slips")], dtype=kinds)
+    return sol
 
 
 def test_contact_forces_modes_orders_and_events_are_shown(cradle, tmp_path):
-    data = payload(Recorded(cradle), 50)
+    data = payload(recorded(cradle), 50)
     assert {"contact forces", "modes of the contact laws", "order"} <= {p["title"] for p in data["plots"]}
-    assert events(Recorded(cradle))["rows"] == [["0.25", "0", "closes"], ["1.5", "1", "slips"]]
+    assert events(recorded(cradle))["rows"] == [["0.25", "0", "closes"], ["1.5", "1", "slips"]]
     file = tmp_path / "contacts.html"
     file.write_text(page(data))
     with opened(file) as (view, troubles):

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import carom
-from carom.files.storage import attributes, describe, spelt
+from carom.files.datasets import attributes
+from carom.files.plain import describe, spelt
 from carom.files.text import record
 from carom.reports.data import names_of, payload, picture_of
 

@@ -18,6 +18,8 @@ import numpy as np
 
 from carom.files import storage
 from carom.files import whole_files as files
+from carom.files.datasets import gone_on, notes_of
+from carom.files.resuming import going_on
 from carom.methods.base import AbstractMethod
 from carom.running import run as host
 from carom.running.run import Run
@@ -110,7 +112,7 @@ class Parts:
         """Write the whole run as one file and remove the parts."""
         solution.notes = self.notes
         data = storage.with_carry(solution, self.run_id)
-        solution.notes = storage.notes_of(data.attrs)
+        solution.notes = notes_of(data.attrs)
         files.write(data, self.path, through=self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)
         return solution
@@ -152,8 +154,8 @@ def resume_to(path: Any, *, t1: float | None = None, every: float = 10.0, progre
 
     def resumed(keep: Parts) -> Run:
         stored = storage.newest(keep.path)
-        run = storage.going_on(stored, t1=t1)
-        keep.notes = storage.gone_on(stored)
+        run = going_on(stored, t1=t1)
+        keep.notes = gone_on(stored)
         if storage.unfinished_parts(keep.path):
             keep.go_on(stored)
         else:

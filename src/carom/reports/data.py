@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from carom.files.storage import spelt
+from carom.files.plain import spelt
 from carom.plots.contacts import MODES, forces_and_impacts, law_names, laws_in, modes_in_words
 from carom.plots.overview import each_unit
 from carom.reports.drawings import Draw, draw
@@ -146,12 +146,7 @@ def contacts(run: Any) -> list[dict[str, Any]]:
 
 def names_of(run: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Labels of the coordinates and their units; nothing where they were not given."""
-    if not hasattr(run, "data"):
-        return run.system.labels, each_unit(run.system.units, run.columns["q"].shape[1])
-    labels = run.data["coordinate"].values if "coordinate" in run.data.coords else ()
-    one = run.data["q"].attrs.get("units")
-    units = run.data["unit"].values if "unit" in run.data.coords else [one] if one else ()
-    return tuple(map(str, labels)), each_unit(tuple(map(str, units)), run.columns["q"].shape[1])
+    return run.labels, each_unit(run.units, run.columns["q"].shape[1])
 
 
 def speeds(run: Any, units: tuple[str, ...]) -> tuple[str, ...]:
@@ -319,7 +314,7 @@ def evidence(run: Any) -> list[list[str]]:
         energy = run.account.energy
         rows += [["energy", f"{energy[0]:.6g} at the start, {energy[-1]:.6g} at the end"]]
         rows += worst(run.account)
-        rows += from_nowhere(run) if isinstance(run, Solution) else []
+        rows += from_nowhere(run)
     else:
         rows += [
             ["energies, events", "unknown: the system is made of user functions; carom.report(..., system=system)"]

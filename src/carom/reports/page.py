@@ -10,8 +10,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from carom.files import storage
-from carom.files.storage import Loaded, with_system
+from carom.files.resuming import with_system
 from carom.reports.data import payload
 from carom.reports.drawings import Draw
 from carom.reports.provenance import heading, origin_of
@@ -47,10 +46,10 @@ def report(
     if not isinstance(frames, int) or frames < 2:
         msg = f"frames must be a whole number of at least 2, got {frames}"
         raise ValueError(msg)
-    if not isinstance(run, (Solution, Loaded)):
+    if not isinstance(run, Solution):
         msg = f"report needs a Solution, or carom.load('run.nc') of a stored run; got {type(run).__name__}"
         raise TypeError(msg)
-    attributes = storage.attributes(run) if isinstance(run, Solution) else run.data.attrs
+    attributes = run.facts
     target = Path(path)
     if target.suffix.lower() not in (".html", ".htm"):
         others = "carom.film writes .gif and .mp4, carom.plots.overview(sol).savefig figures, sol.save runs"

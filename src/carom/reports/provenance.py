@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from carom.files import storage
+from carom.files.identity import description, flat
+from carom.files.plain import spelt
 from carom.models.registry import build
 
 _LONGEST = 400  # characters of a row
@@ -18,16 +19,13 @@ _MOST_NUMBERS = 24  # of a start that is written out
 
 def origin_of(run: Any) -> tuple[str | None, dict[str, Any]]:
     """Model and arguments of a run, if it is of a ready-made model."""
-    if hasattr(run, "data"):
-        stored = json.loads(run.data.attrs["model"])
-        return (None, {}) if stored is None else (stored[0], json.loads(stored[1]))
-    origin = run.system.origin
-    return (None, {}) if origin is None else (origin.name, json.loads(origin.arguments))
+    origin = json.loads(run.facts["model"])
+    return (None, {}) if origin is None else (origin[0], json.loads(origin[1]))
 
 
 def plain(run: Any, part: str) -> Any:
     """The method or the stepping as plain data."""
-    return json.loads(run.data.attrs[part]) if hasattr(run, "data") else storage.describe(getattr(run, part))
+    return json.loads(run.facts[part])
 
 
 def heading(attributes: dict[str, Any]) -> str:
@@ -45,7 +43,7 @@ def provenance(run: Any, attributes: dict[str, Any]) -> list[list[str]]:
     rows += [] if model else numbers_of(run, attributes)
     rows += [["state at the start", start]]
     for part in ("method", "stepping"):
-        rows += [[part, storage.spelt(plain(run, part))], [f"{part} in full", in_full(plain(run, part))]]
+        rows += [[part, spelt(plain(run, part))], [f"{part} in full", in_full(plain(run, part))]]
     names = ("carom", "jax", "python", "command", "created")
     rows += [[name, str(attributes[name])] for name in names if name in attributes]
     return [[name, shortened(text)] for name, text in rows]
@@ -56,14 +54,14 @@ def numbers_of(run: Any, attributes: dict[str, Any]) -> list[list[str]]:
     reads = attributes.get("reads")
     if reads is None and not hasattr(run, "system"):
         return []
-    described = json.loads(reads) if reads else storage.description(run.system, run.method, run.stepping)
+    described = json.loads(reads) if reads else description(run.system, run.method, run.stepping)
     parts = {role: found for role, found in described.items() if role not in ("method", "stepping", "epoch", "jumps")}
     return [[f"{role} {name}".strip(), text] for role, found in parts.items() for name, text in found.items()]
 
 
 def in_full(record: Any) -> str:
     """Every setting of a method or a stepping, also those with their usual value."""
-    settings = ", ".join(f"{name} = {text}" for name, text in storage.flat(record) if name)
+    settings = ", ".join(f"{name} = {text}" for name, text in flat(record) if name)
     return re.sub(r"\{'tableau': '(.*?)'\}", r"\1", settings) or "nothing to set"
 
 
@@ -75,7 +73,7 @@ def shortened(text: str, longest: int = _LONGEST) -> str:
 def again(run: Any, attributes: dict[str, Any]) -> list[list[str]]:
     """Lines that run it again: Python, and for the usual start of a model a command and a scenario file."""
     model, arguments = origin_of(run)
-    steps = {part: storage.spelt(plain(run, part)) for part in ("method", "stepping")}
+    steps = {part: spelt(plain(run, part)) for part in ("method", "stepping")}
     t1, save_every = end_of(run), _stride(run, attributes)
     given = {name: value for name, value in arguments.items() if value is not None}
     usual = model is not None and _usual_start(run, model, arguments)
@@ -93,7 +91,7 @@ def again(run: Any, attributes: dict[str, Any]) -> list[list[str]]:
 
 def python(run: Any, model: str | None, arguments: dict[str, Any], t1: float, save_every: int) -> str:
     """The run as Python code; without a model the system is the reader's to write."""
-    method, stepping = (storage.spelt(plain(run, part), "carom.") for part in ("method", "stepping"))
+    method, stepping = (spelt(plain(run, part), "carom.") for part in ("method", "stepping"))
     c = run.columns
     if model is not None:
         named = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
@@ -110,8 +108,7 @@ def python(run: Any, model: str | None, arguments: dict[str, Any], t1: float, sa
 
 def end_of(run: Any) -> float:
     """The end that was asked for."""
-    instants = run.data["carry.instants"].to_numpy() if hasattr(run, "data") else run.carry.instants
-    return float(np.asarray(instants)[-1])
+    return float(run.instants[-1])
 
 
 def _stride(run: Any, attributes: dict[str, Any]) -> int:

@@ -1,0 +1,115 @@
+"""Solutions as datasets and tables: rows with labels, units and where they come from."""
+
+from __future__ import annotations
+
+import json
+import math
+import platform
+import shlex
+import sys
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pandas
+import xarray
+
+from carom.files.plain import describe
+from carom.solution import Solution
+from carom.systems.system import System
+
+_DIMS = {"q": "coordinate", "v": "velocity", "v_minus": "velocity"}
+_LONG_NAMES = {
+    "time": "time",
+    "elapsed": "time since the start",
+    "k": "index of the step",
+    "h": "step size",
+    "q": "coordinates",
+    "v": "velocities, right limits",
+    "v_minus": "velocities, left limits",
+    "residual": "residual of the equations of the step",
+    "iterations": "iterations of the solver",
+    "evaluations": "evaluations of the forces",
+    "impulse": "impulses of the contact laws",
+    "mode": "modes of the contact laws",
+    "multiplier": "multipliers of the bilateral constraints",
+    "order": "order used in the step",
+}
+
+
+def to_dataset(solution: Solution) -> xarray.Dataset:
+    """Rows as an xarray dataset."""
+    variables = {}
+    for name, values in solution.columns.items():
+        if name == "t":
+            continue
+        dims = [_DIMS.get(name, f"{name}_{i}") if i == 0 else f"{name}_{i}" for i in range(values.ndim - 1)]
+        variables[name] = (("time", *dims), values)
+    coords: dict[str, Any] = {"time": solution.t}
+    if solution.system.labels:
+        coords["coordinate"] = list(solution.system.labels)
+    data = xarray.Dataset(variables, coords, attributes(solution))
+    for name, long_name in _LONG_NAMES.items():
+        if name in data.variables:
+            data[name].attrs["long_name"] = long_name
+    return _with_units(data, solution.system)
+
+
+def attributes(solution: Solution) -> dict[str, Any]:
+    """What was run and where it comes from, as a file tells it."""
+    origin = solution.system.origin
+    found = {
+        "title": repr(solution),
+        "method": json.dumps(describe(solution.method)),
+        "stepping": json.dumps(describe(solution.stepping)),
+        "model": json.dumps(origin and [origin.name, origin.arguments]),
+        "carom": metadata.version("carom"),
+        "jax": metadata.version("jax"),
+        "stats": json.dumps(solution.stats),
+        "python": platform.python_version(),
+        "command": _command(),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    if solution.choice is not None:
+        found["choice"] = solution.choice.to_json()
+    return found | solution.notes
+
+
+def _command() -> str:
+    return shlex.join([Path(sys.argv[0]).name.replace("__main__.py", "carom"), *sys.argv[1:]])
+
+
+def to_frame(run: Solution) -> pandas.DataFrame:
+    """Rows as a table, a column per number."""
+    names, table = run.labels, {}
+    for column, values in run.columns.items():
+        flat = values.reshape(len(values), math.prod(values.shape[1:]))
+        named = column in _DIMS and len(set(names)) == flat.shape[1]
+        for i, entry in enumerate(flat.T):
+            table[f"{column}.{names[i] if named else i}" if values.ndim > 1 else column] = entry
+    return pandas.DataFrame(table).set_index("t")
+
+
+def notes_of(attributes: dict[str, Any]) -> dict[str, Any]:
+    """What a stored run keeps when it is stored again."""
+    names = ("command", "created", "outputs", "save_every")
+    return {name: attributes[name] for name in names if name in attributes}
+
+
+def gone_on(run: Solution) -> dict[str, Any]:
+    """The notes of a stored run that goes on now: its commands one after the other."""
+    kept = {name: note for name, note in run.notes.items() if name != "created"}
+    return kept | {"command": f"{kept['command']} && {_command()}" if "command" in kept else _command()}
+
+
+def _with_units(data: xarray.Dataset, system: System) -> xarray.Dataset:
+    """Units of the coordinates: one for all as an attribute, else one per coordinate."""
+    units = system.units
+    if len(set(units)) == 1:
+        data["q"].attrs["units"] = units[0]
+        if system.rates:
+            data["v"].attrs["units"] = f"{units[0]} s-1"
+    elif len(units) == data.sizes["coordinate"]:
+        data = data.assign_coords(unit=("coordinate", list(units)))
+    return data

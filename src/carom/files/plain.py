@@ -1,0 +1,102 @@
+"""Records as plain data, which files hold, and as the text of a call, which people read."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from carom import methods
+from carom import stepping as steppings
+from carom.methods.capturing.active_set import Coefficients
+from carom.solvers import newton, pjor, psor, semismooth
+from carom.tableaux import Tableau, from_name
+
+_RECORDS = {  # the classes that a stored method or stepping may be made of
+    name: kind
+    for place in (methods, steppings, newton, pjor, psor, semismooth)
+    for name, kind in vars(place).items()
+    if isinstance(kind, type) and issubclass(kind, eqx.Module) and kind.__module__.startswith("carom.")
+}
+_MOST_STAGES = 64
+
+
+def describe(value: Any) -> Any:
+    """A record as plain data: class name and fields."""
+    if isinstance(value, Tableau):
+        return {"tableau": value.name}
+    if isinstance(value, Coefficients):
+        return {"tableau": value.source.name}
+    if isinstance(value, eqx.Module):
+        return {"class": type(value).__name__, "fields": {name: describe(x) for name, x in vars(value).items()}}
+    if isinstance(value, (tuple, list)):
+        return [describe(x) for x in value]
+    if isinstance(value, dict):
+        return {"dictionary": {name: describe(x) for name, x in value.items()}}
+    if eqx.is_array_like(value) and value is not None:
+        return np.asarray(value).tolist()
+    return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
+
+
+def spelt(plain: Any, place: str = "") -> str:
+    """The record that `describe` made plain as a call such as `IRK(gauss(2))`; what has its usual value is left out.
+
+    With `place="carom."` the names are those of Python code.
+    """
+    if isinstance(plain, dict) and "tableau" in plain:
+        return re.sub(r"([a-z_]+)\(", rf"{place and place + 'tableaux.'}\1(", plain["tableau"])
+    if isinstance(plain, dict) and "dictionary" in plain:
+        return "{" + ", ".join(f"{name!r}: {spelt(x, place)}" for name, x in plain["dictionary"].items()) + "}"
+    if isinstance(plain, list):
+        return "[" + ", ".join(spelt(x, place) for x in plain) + "]"
+    if not isinstance(plain, dict):
+        return repr(plain)
+    needed, usual = _usual(plain)
+    fields = plain["fields"]
+    others = [name for name in fields if name not in needed and _text(fields[name]) != usual.get(name)]
+    shown = [spelt(fields[name], place) for name in needed]
+    shown += [f"{name}={spelt(fields[name], place)}" for name in others]
+    return f"{place}{plain['class']}({', '.join(shown)})"
+
+
+def _usual(plain: Any) -> tuple[list[str], dict[str, str]]:
+    """The arguments that a record needs, and the values of its fields if it is given no others, as text."""
+    kind = _RECORDS.get(plain["class"])
+    if kind is None:
+        return [], {}
+    parameters = inspect.signature(kind).parameters.values()
+    needed = [p.name for p in parameters if p.default is p.empty and p.kind is p.POSITIONAL_OR_KEYWORD]
+    made = describe(kind(**{name: rebuild(plain["fields"][name], "record") for name in needed}))
+    return needed, {name: _text(x) for name, x in made["fields"].items()}
+
+
+def _text(plain: Any) -> str:
+    return json.dumps(plain, sort_keys=True)
+
+
+def rebuild(plain: Any, role: str) -> Any:
+    """The record that `describe` made plain."""
+    if isinstance(plain, dict) and "tableau" in plain:
+        return _tableau(plain["tableau"])
+    if isinstance(plain, dict) and "dictionary" in plain:
+        return {name: rebuild(x, role) for name, x in plain["dictionary"].items()}
+    if isinstance(plain, dict):
+        kind = _RECORDS.get(plain["class"])
+        if kind is None:
+            msg = f"the stored {role} {plain['class']} is not one of carom's: pass it again as {role}="
+            raise ValueError(msg)
+        return kind(**{name: rebuild(x, role) for name, x in plain["fields"].items()})
+    if isinstance(plain, list):
+        return [rebuild(x, role) for x in plain]
+    return plain
+
+
+def _tableau(name: str) -> Tableau:
+    if any(int(number) > _MOST_STAGES for number in re.findall(r"(?<![.\d])\d+(?![.\d])", name)):
+        msg = f"the file asks for the tableau {name[:80]}, which has too many stages"
+        raise ValueError(msg)
+    return from_name(name)
