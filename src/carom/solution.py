@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
-import math
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,7 +12,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from carom.methods.base import AbstractMethod, hermite, jet, quintic
+from carom.interpolation import between, jet
+from carom.methods.base import AbstractMethod
 from carom.running.compiled import compiled
 from carom.state import Carry, Clock, State, Status, reals
 from carom.stepping.base import AbstractStepping
@@ -26,132 +24,6 @@ from carom.systems.system import System
 if TYPE_CHECKING:
     import pandas
     import xarray
-
-_LOOK_BACK = 4  # rows a stepping may still take back
-
-
-class RowStore:
-    """The rows of one trajectory on the host: appended in chunks, rows taken back by the stepping dropped."""
-
-    def __init__(self, start: State):
-        self.start = start
-        self.fields = _fields(("k", "keep", "t", "h", "q", "v"), ((), (), (), (), start.q.shape, start.v.shape))
-        self.chunks: list[np.ndarray] = []
-        self.wanted: np.ndarray | None = None
-        self.newest = 0.0
-
-    def append(self, rows: np.ndarray) -> None:
-        """Add a chunk. A kept row replaces all rows from its k on; a row not kept takes back all rows after its k."""
-        if not len(rows):
-            return
-        k, keep = rows[:, 0], rows[:, 1] > 0
-        drop_from = np.where(keep, k, k + 1)
-        later = np.minimum.accumulate(np.append(drop_from[1:], np.inf)[::-1])[::-1]
-        while self.chunks and self.chunks[-1][-1, 0] >= drop_from.min():
-            kept = self.chunks[-1][self.chunks[-1][:, 0] < drop_from.min()]
-            self.chunks[-1:] = [kept] if len(kept) else []
-        self.add(rows[keep & (k < later)])
-
-    def add(self, rows: np.ndarray) -> None:
-        """Add rows that follow the ones there."""
-        if len(rows):
-            self.chunks.append(rows)
-            self.newest = rows[-1, 0]
-        if self.wanted is not None:
-            self._thin(self.wanted)
-
-    def thin_to(self, times: np.ndarray, t0: float, t1: float) -> None:
-        """Keep only rows that bracket one of these times (and the newest few, which may be taken back)."""
-        times = np.atleast_1d(times)
-        if times.ndim != 1 or not times.size or not np.all((times >= t0) & (times <= t1)):
-            msg = f"save_at must be times between {t0:g} and {t1:g}, got {times}"
-            raise ValueError(msg)
-        self.wanted = np.sort(times) - t0
-
-    def _thin(self, wanted: np.ndarray) -> None:
-        rows = np.concatenate(self.chunks) if self.chunks else np.zeros((0, 1))
-        if len(rows) <= _LOOK_BACK:
-            return
-        t = rows[:, self.fields["t"][0]].ravel()
-        needed = np.zeros(len(rows), bool)
-        after = np.searchsorted(t, wanted)
-        needed[np.clip(after, 0, len(t) - 1)] = True
-        needed[np.clip(after - 1, 0, len(t) - 1)] = True
-        needed[-_LOOK_BACK:] = True
-        if "event" in self.fields:
-            needed |= np.any(rows[:, self.fields["event"][0]] != 0, axis=1)
-        self.chunks = [rows[needed]]
-
-    def latest(self) -> str:
-        """Step size and contacts of the newest row, in words for the progress bar."""
-        if not self.chunks:
-            return ""
-        row = self.chunks[-1][-1]
-        closed = f", {int(np.sum(row[self.fields['mode'][0]] == 0))} laws closed" if "mode" in self.fields else ""
-        return f"h = {float(row[self.fields['h'][0]][0]):.2g}{closed}"
-
-    def snapshot(self, carry: Carry) -> Columns:
-        """The columns of the rows stored so far, the start as row 0."""
-        return Columns(self.start, self.fields, tuple(self.chunks), carry)
-
-
-class Columns(Mapping[str, np.ndarray]):
-    """Stored rows by column; a column is put together when it is first asked for.
-
-    Rows hold the time since the start, the column `elapsed`; `t` is the user's.
-    """
-
-    def __init__(self, start: State, fields: Fields, chunks: tuple[np.ndarray, ...], carry: Carry):
-        names = {"t": "elapsed"}
-        self.fields = {names.get(name, name): place for name, place in fields.items() if name != "keep"}
-        self.start, self.chunks, self.carry = start, chunks, carry
-        self.known: dict[str, np.ndarray] = {}
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        if name == "t" and name not in self.known:
-            self.known[name] = Clock.of(self.carry).time(self["elapsed"])
-        if name not in self.known:
-            place, shape = self.fields[name]
-            first = np.asarray(getattr(self.start, name)) if name in ("q", "v") else np.zeros(shape)
-            rows = np.concatenate([first.reshape(1, -1), *(chunk[:, place] for chunk in self.chunks)])
-            values = rows.reshape(len(rows), *shape)
-            self.known[name] = values.astype(int) if name in _WHOLE else values
-        return self.known[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(("t", *self.fields))
-
-    def __len__(self) -> int:
-        return 1 + len(self.fields)
-
-    def __or__(self, others: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return {**self, **others}
-
-
-def append(stores: list[RowStore], layout: Any, rows: np.ndarray) -> None:
-    """Add a chunk of every lane, (rows, lanes, width); lanes in which nothing is dropped need no closer look."""
-    if len(stores[0].fields) != len(layout.names):
-        fields = _fields(layout.names, layout.shapes)
-        for store in stores:
-            store.fields = fields
-    k, keep = rows[:, :, 0], rows[:, :, 1] > 0
-    after_newest = np.all(k[:1] > np.array([store.newest for store in stores]), axis=0)
-    follows = after_newest & np.all(keep, axis=0) & np.all(k[1:] > k[:-1], axis=0)
-    for lane, store in enumerate(stores):
-        (store.add if follows[lane] else store.append)(rows[:, lane])
-
-
-Fields = dict[str, tuple[slice, tuple[int, ...]]]
-
-
-@functools.lru_cache
-def _fields(names: tuple[str, ...], shapes: tuple[tuple[int, ...], ...]) -> Fields:
-    """Where each field stands in a packed row, and its shape."""
-    ends = itertools.accumulate(math.prod(shape) for shape in shapes)
-    return {n: (slice(end - math.prod(shape), end), shape) for n, shape, end in zip(names, shapes, ends)}
-
-
-_WHOLE = ("k", "status", "iterations", "evaluations", "mode", "event", "order")
 
 
 @dataclass(frozen=True)
@@ -457,30 +329,3 @@ def _jets(system: System, method: AbstractMethod, t: Any, q: Any, v: Any, mode: 
         return ((system.rate(*place), None), None) if field is None else jet(field, *place)
 
     return jax.lax.map(one, (jnp.asarray(t), jnp.asarray(q), jnp.asarray(v), mode))
-
-
-def between(ends: Any, jets: Any, times: np.ndarray) -> list[np.ndarray]:
-    """Q and v between rows (t, q, v) and the next ones, with the derivatives of `_jets`.
-
-    The second derivative of a stiff motion is mostly rounding and truncation errors; where it would correct the cubic
-    by more than the cubic corrects the straight line, it is left out.
-    """
-    start, end = ends
-    (slope0, bend0), (slope1, bend1) = jax.tree.map(np.asarray, jets)
-    a, b, t = start[0][:, None], end[0][:, None], times[:, None]
-    values = []
-    for i in (0, 1):
-        y0, y1 = start[1 + i], end[1 + i]
-        secant = (y1 - y0) / np.where(b > a, b - a, 1.0)
-        line = y0 + (t - a) * secant
-        if slope0[i] is None:
-            values.append(line)
-            continue
-        cubic = hermite(a, b, y0, y1, slope0[i], slope1[i], t)
-        if bend0 is None:
-            values.append(cubic)
-            continue
-        fine = quintic(a, b, (y0, slope0[i], bend0[i]), (y1, slope1[i], bend1[i]), t)
-        better = np.abs(fine - cubic).max(1) <= np.abs(cubic - line).max(1)
-        values.append(np.where(better[:, None], fine, cubic))
-    return values

@@ -21,10 +21,11 @@ from carom.files.plain import rebuild
 from carom.files.storage import Loaded, is_carry, merged, named_leaves, newest, parts_folder, unfinished_parts, whole
 from carom.methods.base import AbstractMethod
 from carom.models.registry import build, registry
+from carom.rows import RowStore, append
 from carom.running.loop import Layout, Problem, Start, begin, blank_carry
 from carom.running.run import Run, finish, stop_function, stride
 from carom.running.signals import deferred
-from carom.solution import RowStore, Solution, append
+from carom.solution import Solution
 from carom.state import Carry, Clock, State, Status
 from carom.stepping.base import AbstractStepping
 from carom.systems.arguments import users_frame

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import abc
 import enum
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.interpolation import Field
 from carom.state import State, Step
 from carom.systems.system import System
 
 PyTree = Any
-Field = Callable[[Array, Array, Array], tuple[Array, Array]]
 
 SMOOTH = frozenset({"mass of q", "mass matrix", "explicit time", "forces", "rate damping", "kinematics"})
 
@@ -121,35 +118,3 @@ class AbstractMethod(eqx.Module):
     def alike(methods: list[Any]) -> list[Any]:
         """The tuned methods of the lanes of a batch with one choice for all."""
         return methods
-
-
-def jet(field: Field, t: Array, q: Array, v: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
-    """First and second derivatives of (q, v) along a field."""
-    slope = field(t, q, v)
-    return slope, jax.jvp(field, (t, q, v), (jnp.ones_like(t), *slope))[1]
-
-
-def hermite(t0: Any, t1: Any, y0: Any, y1: Any, d0: Any, d1: Any, t: Any) -> Any:
-    """Cubic Hermite interpolation at t between (t0, y0) and (t1, y1) with slopes d0, d1; broadcasts over rows."""
-    width, x = _within(t0, t1, t)
-    return (
-        (1 + 2 * x) * (1 - x) ** 2 * y0
-        + x * (1 - x) ** 2 * width * d0
-        + x * x * (3 - 2 * x) * y1
-        - x * x * (1 - x) * width * d1
-    )
-
-
-def quintic(t0: Any, t1: Any, start: tuple[Any, Any, Any], end: tuple[Any, Any, Any], t: Any) -> Any:
-    """Hermite interpolation of order 6 between (y, y', y'') at the start and at the end."""
-    (y0, d0, s0), (y1, d1, s1) = start, end
-    width, x = _within(t0, t1, t)
-    bend0, bend1 = (y1 - y0 - width * d0 - 0.5 * width**2 * s0), (d1 - d0 - width * s0) * width
-    rest = width**2 * (s1 - s0)
-    a, b, c = 10 * bend0 - 4 * bend1 + 0.5 * rest, -15 * bend0 + 7 * bend1 - rest, 6 * bend0 - 3 * bend1 + 0.5 * rest
-    return y0 + x * width * d0 + 0.5 * (x * width) ** 2 * s0 + x**3 * (a + x * (b + x * c))
-
-
-def _within(t0: Any, t1: Any, t: Any) -> tuple[Any, Any]:
-    width = t1 - t0
-    return width, (t - t0) / (np.where(width > 0, width, 1.0) if isinstance(width, np.ndarray) else width)

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from carom.methods.base import AbstractMethod
+from carom.rows import RowStore
 from carom.running.loop import Problem, Start
 from carom.running.progress import Progress, progress_bar
 from carom.running.run import (
@@ -30,7 +31,7 @@ from carom.running.run import (
     stop_function,
     stride,
 )
-from carom.solution import RowStore, Solution
+from carom.solution import Solution
 from carom.state import State, Status
 from carom.stepping import Constant
 from carom.stepping.base import AbstractStepping

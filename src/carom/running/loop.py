@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.methods.base import AbstractMethod, hermite, jet, quintic
+from carom.interpolation import hermite, jet, quintic
+from carom.methods.base import AbstractMethod
 from carom.running.compiled import blank, compiled, traced_once
 from carom.state import Carry, Counts, Row, State, Status
 from carom.stepping.base import AbstractStepping

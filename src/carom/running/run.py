@@ -17,13 +17,14 @@ import numpy as np
 from jax.core import Tracer
 
 from carom.methods.base import AbstractMethod
+from carom.rows import RowStore, append
 from carom.running import loop
 from carom.running.compiled import remembered, split
 from carom.running.evidence import warn_of_created_energy
 from carom.running.loop import Problem, Start, advance, begin, blank_carry, first_carry
 from carom.running.progress import Progress, progress_bar
 from carom.running.signals import deferred, look
-from carom.solution import RowStore, Solution, append
+from carom.solution import Solution
 from carom.state import Carry, Interrupted, Numbers, SimulationError, State, Status, reals, shortened
 from carom.stepping import Constant
 from carom.stepping.base import AbstractStepping

@@ -26,7 +26,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
-from carom.methods.base import SMOOTH, AbstractMethod, Gives, hermite
+from carom.interpolation import hermite
+from carom.methods.base import SMOOTH, AbstractMethod, Gives
 from carom.methods.capturing.active_set import Coefficients, Motion, Point, onto_active, smooth_piece, survey
 from carom.methods.capturing.location import LOOKS, Aim, Trial, locate, status_of
 from carom.methods.capturing.margins import Margins, at_rest, forces_left, headings, margins, resolved

@@ -1,0 +1,139 @@
+"""Rows on the host: appended in chunks as the loop packs them, and looked at by column."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from carom.state import Carry, Clock, State
+
+_LOOK_BACK = 4  # rows a stepping may still take back
+
+
+class RowStore:
+    """The rows of one trajectory on the host: appended in chunks, rows taken back by the stepping dropped."""
+
+    def __init__(self, start: State):
+        self.start = start
+        self.fields = _fields(("k", "keep", "t", "h", "q", "v"), ((), (), (), (), start.q.shape, start.v.shape))
+        self.chunks: list[np.ndarray] = []
+        self.wanted: np.ndarray | None = None
+        self.newest = 0.0
+
+    def append(self, rows: np.ndarray) -> None:
+        """Add a chunk. A kept row replaces all rows from its k on; a row not kept takes back all rows after its k."""
+        if not len(rows):
+            return
+        k, keep = rows[:, 0], rows[:, 1] > 0
+        drop_from = np.where(keep, k, k + 1)
+        later = np.minimum.accumulate(np.append(drop_from[1:], np.inf)[::-1])[::-1]
+        while self.chunks and self.chunks[-1][-1, 0] >= drop_from.min():
+            kept = self.chunks[-1][self.chunks[-1][:, 0] < drop_from.min()]
+            self.chunks[-1:] = [kept] if len(kept) else []
+        self.add(rows[keep & (k < later)])
+
+    def add(self, rows: np.ndarray) -> None:
+        """Add rows that follow the ones there."""
+        if len(rows):
+            self.chunks.append(rows)
+            self.newest = rows[-1, 0]
+        if self.wanted is not None:
+            self._thin(self.wanted)
+
+    def thin_to(self, times: np.ndarray, t0: float, t1: float) -> None:
+        """Keep only rows that bracket one of these times (and the newest few, which may be taken back)."""
+        times = np.atleast_1d(times)
+        if times.ndim != 1 or not times.size or not np.all((times >= t0) & (times <= t1)):
+            msg = f"save_at must be times between {t0:g} and {t1:g}, got {times}"
+            raise ValueError(msg)
+        self.wanted = np.sort(times) - t0
+
+    def _thin(self, wanted: np.ndarray) -> None:
+        rows = np.concatenate(self.chunks) if self.chunks else np.zeros((0, 1))
+        if len(rows) <= _LOOK_BACK:
+            return
+        t = rows[:, self.fields["t"][0]].ravel()
+        needed = np.zeros(len(rows), bool)
+        after = np.searchsorted(t, wanted)
+        needed[np.clip(after, 0, len(t) - 1)] = True
+        needed[np.clip(after - 1, 0, len(t) - 1)] = True
+        needed[-_LOOK_BACK:] = True
+        if "event" in self.fields:
+            needed |= np.any(rows[:, self.fields["event"][0]] != 0, axis=1)
+        self.chunks = [rows[needed]]
+
+    def latest(self) -> str:
+        """Step size and contacts of the newest row, in words for the progress bar."""
+        if not self.chunks:
+            return ""
+        row = self.chunks[-1][-1]
+        closed = f", {int(np.sum(row[self.fields['mode'][0]] == 0))} laws closed" if "mode" in self.fields else ""
+        return f"h = {float(row[self.fields['h'][0]][0]):.2g}{closed}"
+
+    def snapshot(self, carry: Carry) -> Columns:
+        """The columns of the rows stored so far, the start as row 0."""
+        return Columns(self.start, self.fields, tuple(self.chunks), carry)
+
+
+class Columns(Mapping[str, np.ndarray]):
+    """Stored rows by column; a column is put together when it is first asked for.
+
+    Rows hold the time since the start, the column `elapsed`; `t` is the user's.
+    """
+
+    def __init__(self, start: State, fields: Fields, chunks: tuple[np.ndarray, ...], carry: Carry):
+        names = {"t": "elapsed"}
+        self.fields = {names.get(name, name): place for name, place in fields.items() if name != "keep"}
+        self.start, self.chunks, self.carry = start, chunks, carry
+        self.known: dict[str, np.ndarray] = {}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        if name == "t" and name not in self.known:
+            self.known[name] = Clock.of(self.carry).time(self["elapsed"])
+        if name not in self.known:
+            place, shape = self.fields[name]
+            first = np.asarray(getattr(self.start, name)) if name in ("q", "v") else np.zeros(shape)
+            rows = np.concatenate([first.reshape(1, -1), *(chunk[:, place] for chunk in self.chunks)])
+            values = rows.reshape(len(rows), *shape)
+            self.known[name] = values.astype(int) if name in _WHOLE else values
+        return self.known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(("t", *self.fields))
+
+    def __len__(self) -> int:
+        return 1 + len(self.fields)
+
+    def __or__(self, others: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {**self, **others}
+
+
+def append(stores: list[RowStore], layout: Any, rows: np.ndarray) -> None:
+    """Add a chunk of every lane, (rows, lanes, width); lanes in which nothing is dropped need no closer look."""
+    if len(stores[0].fields) != len(layout.names):
+        fields = _fields(layout.names, layout.shapes)
+        for store in stores:
+            store.fields = fields
+    k, keep = rows[:, :, 0], rows[:, :, 1] > 0
+    after_newest = np.all(k[:1] > np.array([store.newest for store in stores]), axis=0)
+    follows = after_newest & np.all(keep, axis=0) & np.all(k[1:] > k[:-1], axis=0)
+    for lane, store in enumerate(stores):
+        (store.add if follows[lane] else store.append)(rows[:, lane])
+
+
+Fields = dict[str, tuple[slice, tuple[int, ...]]]
+
+
+@functools.lru_cache
+def _fields(names: tuple[str, ...], shapes: tuple[tuple[int, ...], ...]) -> Fields:
+    """Where each field stands in a packed row, and its shape."""
+    ends = itertools.accumulate(math.prod(shape) for shape in shapes)
+    return {n: (slice(end - math.prod(shape), end), shape) for n, shape, end in zip(names, shapes, ends)}
+
+
+_WHOLE = ("k", "status", "iterations", "evaluations", "mode", "event", "order")
