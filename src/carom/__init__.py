@@ -6,69 +6,66 @@ Importing carom turns on JAX's 64-bit mode (opt out: `CAROM_X64=0`) and its pers
 
 from typing import Any
 
-from carom import _config
-
-_config.configure()
-
-from carom import models as models  # noqa: E402
-from carom import tableaux as tableaux  # noqa: E402
-from carom.methods import IRK as IRK  # noqa: E402
-from carom.methods import RATTLE as RATTLE  # noqa: E402
-from carom.methods import AdditiveTailoredIRK as AdditiveTailoredIRK  # noqa: E402
-from carom.methods import AsynchronousPseudoEnergy as AsynchronousPseudoEnergy  # noqa: E402
-from carom.methods import Composed as Composed  # noqa: E402
-from carom.methods import EventCapturing as EventCapturing  # noqa: E402
-from carom.methods import ExplicitRK as ExplicitRK  # noqa: E402
-from carom.methods import Extrapolated as Extrapolated  # noqa: E402
-from carom.methods import LobattoIIIAB as LobattoIIIAB  # noqa: E402
-from carom.methods import MoreauMidpoint as MoreauMidpoint  # noqa: E402
-from carom.methods import MoreauTheta as MoreauTheta  # noqa: E402
-from carom.methods import PseudoEnergy as PseudoEnergy  # noqa: E402
-from carom.methods import Spark as Spark  # noqa: E402
-from carom.methods import StormerVerlet as StormerVerlet  # noqa: E402
-from carom.methods import TailoredIRK as TailoredIRK  # noqa: E402
-from carom.methods import TailoredTheta as TailoredTheta  # noqa: E402
-from carom.methods import Theta as Theta  # noqa: E402
-from carom.methods.stability import StabilityWarning as StabilityWarning  # noqa: E402
-from carom.methods.stability import stability_limit as stability_limit  # noqa: E402
-from carom.running.batch import simulate_batch as simulate_batch  # noqa: E402
-from carom.running.run import simulate as simulate  # noqa: E402
-from carom.solution import Solution as Solution  # noqa: E402
-from carom.solvers.newton import Newton as Newton  # noqa: E402
-from carom.solvers.pjor import PJOR as PJOR  # noqa: E402
-from carom.solvers.psor import PSOR as PSOR  # noqa: E402
-from carom.solvers.semismooth import SemismoothNewton as SemismoothNewton  # noqa: E402
-from carom.solvers.structure import Tridiagonal as Tridiagonal  # noqa: E402
-from carom.solving import solve as solve  # noqa: E402
-from carom.state import Interrupted as Interrupted  # noqa: E402
-from carom.state import SimulationError as SimulationError  # noqa: E402
-from carom.state import State as State  # noqa: E402
-from carom.state import Status as Status  # noqa: E402
-from carom.stepping import Adaptive as Adaptive  # noqa: E402
-from carom.stepping import Constant as Constant  # noqa: E402
-from carom.stepping import EnergyGap as EnergyGap  # noqa: E402
-from carom.stepping import Prescribed as Prescribed  # noqa: E402
-from carom.stepping import Reversible as Reversible  # noqa: E402
-from carom.stepping import StepHalving as StepHalving  # noqa: E402
-from carom.stepping import Switching as Switching  # noqa: E402
-from carom.systems import Contacts as Contacts  # noqa: E402
-from carom.systems import FrictionElements as FrictionElements  # noqa: E402
-from carom.systems import Interactions as Interactions  # noqa: E402
-from carom.systems import System as System  # noqa: E402
-from carom.systems import regularise as regularise  # noqa: E402
-from carom.systems.augmented import augmented as augmented  # noqa: E402
-from carom.systems.check import check as check  # noqa: E402
-from carom.systems.consistent import consistent as consistent  # noqa: E402
-from carom.systems.consistent import multiplier as multiplier  # noqa: E402
-from carom.tableaux import Tableau as Tableau  # noqa: E402
-from carom.tableaux import explicit as explicit  # noqa: E402
-from carom.tableaux import gauss as gauss  # noqa: E402
-from carom.tableaux import lobatto_iiia as lobatto_iiia  # noqa: E402
-from carom.tableaux import lobatto_iiib as lobatto_iiib  # noqa: E402
-from carom.tableaux import lobatto_iiic as lobatto_iiic  # noqa: E402
-from carom.tableaux import lobatto_iiic_star as lobatto_iiic_star  # noqa: E402
-from carom.tableaux import lobatto_iiid as lobatto_iiid  # noqa: E402
-from carom.tableaux import radau_iia as radau_iia  # noqa: E402
+from carom import _config as _config
+from carom import models as models
+from carom import tableaux as tableaux
+from carom.methods.capturing.event_capturing import EventCapturing as EventCapturing
+from carom.methods.moreau.extrapolated import Extrapolated as Extrapolated
+from carom.methods.moreau.moreau_midpoint import MoreauMidpoint as MoreauMidpoint
+from carom.methods.moreau.moreau_theta import MoreauTheta as MoreauTheta
+from carom.methods.pseudo_energy.asynchronous import AsynchronousPseudoEnergy as AsynchronousPseudoEnergy
+from carom.methods.pseudo_energy.composed import Composed as Composed
+from carom.methods.pseudo_energy.pseudo_energy import PseudoEnergy as PseudoEnergy
+from carom.methods.pseudo_energy.stormer_verlet import StormerVerlet as StormerVerlet
+from carom.methods.runge_kutta.explicit_rk import ExplicitRK as ExplicitRK
+from carom.methods.runge_kutta.irk import IRK as IRK
+from carom.methods.runge_kutta.theta import Theta as Theta
+from carom.methods.spark.spark import RATTLE as RATTLE
+from carom.methods.spark.spark import LobattoIIIAB as LobattoIIIAB
+from carom.methods.spark.spark import Spark as Spark
+from carom.methods.stability import StabilityWarning as StabilityWarning
+from carom.methods.stability import stability_limit as stability_limit
+from carom.methods.tailored.tailored_irk import AdditiveTailoredIRK as AdditiveTailoredIRK
+from carom.methods.tailored.tailored_irk import TailoredIRK as TailoredIRK
+from carom.methods.tailored.tailored_theta import TailoredTheta as TailoredTheta
+from carom.running.batch import simulate_batch as simulate_batch
+from carom.running.run import simulate as simulate
+from carom.solution import Solution as Solution
+from carom.solvers.newton import Newton as Newton
+from carom.solvers.pjor import PJOR as PJOR
+from carom.solvers.psor import PSOR as PSOR
+from carom.solvers.semismooth import SemismoothNewton as SemismoothNewton
+from carom.solvers.structure import Tridiagonal as Tridiagonal
+from carom.solving import solve as solve
+from carom.state import Interrupted as Interrupted
+from carom.state import SimulationError as SimulationError
+from carom.state import State as State
+from carom.state import Status as Status
+from carom.stepping.adaptive import Adaptive as Adaptive
+from carom.stepping.energy_gap import EnergyGap as EnergyGap
+from carom.stepping.grid import Constant as Constant
+from carom.stepping.grid import Prescribed as Prescribed
+from carom.stepping.reversible import Reversible as Reversible
+from carom.stepping.step_halving import StepHalving as StepHalving
+from carom.stepping.switching import Switching as Switching
+from carom.systems.augmented import augmented as augmented
+from carom.systems.check import check as check
+from carom.systems.consistent import consistent as consistent
+from carom.systems.consistent import multiplier as multiplier
+from carom.systems.contact import Contacts as Contacts
+from carom.systems.contact import FrictionElements as FrictionElements
+from carom.systems.interactions import Interactions as Interactions
+from carom.systems.regularise import regularise as regularise
+from carom.systems.system import System as System
+from carom.tableaux import Tableau as Tableau
+from carom.tableaux import explicit as explicit
+from carom.tableaux import gauss as gauss
+from carom.tableaux import lobatto_iiia as lobatto_iiia
+from carom.tableaux import lobatto_iiib as lobatto_iiib
+from carom.tableaux import lobatto_iiic as lobatto_iiic
+from carom.tableaux import lobatto_iiic_star as lobatto_iiic_star
+from carom.tableaux import lobatto_iiid as lobatto_iiid
+from carom.tableaux import radau_iia as radau_iia
 
 _LAZY = {
     "load": ("carom.files.resuming", "load"),

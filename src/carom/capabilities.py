@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
-
-from carom import methods, stepping
 from carom.methods.base import AbstractMethod
+from carom.names import kinds
 from carom.stepping.base import AbstractStepping
 
-T = TypeVar("T")
 FEATURES = (
     "mass matrix",
     "mass of q",
@@ -27,17 +24,12 @@ FEATURES = (
 
 def public_methods() -> dict[str, type[AbstractMethod]]:
     """All methods by name."""
-    return _kinds(methods, AbstractMethod)
+    return kinds(AbstractMethod)
 
 
 def public_steppings() -> dict[str, type[AbstractStepping]]:
     """All steppings by name."""
-    return _kinds(stepping, AbstractStepping)
-
-
-def _kinds(place: Any, base: type[T]) -> dict[str, type[T]]:
-    kinds = {name: kind for name, kind in vars(place).items() if isinstance(kind, type)}
-    return {name: kind for name, kind in sorted(kinds.items()) if issubclass(kind, base)}
+    return kinds(AbstractStepping)
 
 
 def declared(kind: type[AbstractMethod]) -> frozenset[str] | None:

@@ -13,14 +13,21 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.methods import IRK, EventCapturing, ExplicitRK, Extrapolated, MoreauMidpoint, Spark
 from carom.methods.base import AbstractMethod
+from carom.methods.capturing.event_capturing import EventCapturing
+from carom.methods.moreau.extrapolated import Extrapolated
+from carom.methods.moreau.moreau_midpoint import MoreauMidpoint
+from carom.methods.runge_kutta.explicit_rk import ExplicitRK
+from carom.methods.runge_kutta.irk import IRK
 from carom.methods.spark.families import DEFAULTS
+from carom.methods.spark.spark import Spark
+from carom.methods.tailored.tailored_theta import TailoredTheta
 from carom.running.compiled import compiled
 from carom.running.run import refuse_features, refuse_kinds, refuse_traced, segment_ends
 from carom.state import State
-from carom.stepping import Adaptive, Switching
+from carom.stepping.adaptive import Adaptive
 from carom.stepping.base import AbstractStepping
+from carom.stepping.switching import Switching
 from carom.systems.check import check_once
 from carom.systems.system import System
 from carom.tableaux import Tableau, explicit, gauss, radau_iia
@@ -198,3 +205,16 @@ def fastest_rate(system: System, state: State) -> Array:
 
     total = jnp.sqrt(radius(of_positions)) + radius(of_velocities)
     return jnp.where(jnp.isfinite(total), total, jnp.inf)
+
+
+def default_method(system: System) -> AbstractMethod:
+    """The first of a few methods for constant steps that takes the system.
+
+    Tailored methods are for systems that declare rate damping they can imitate.
+    """
+    tailored = [TailoredTheta()] if system.rate_damping else []
+    for method in (*tailored, IRK(gauss(2)), Spark(3), MoreauMidpoint()):
+        if system.features <= method.handles and not method.objection(system):
+            return method
+    msg = f"name a method: none of carom's usual choices handles {', '.join(sorted(system.features))}"
+    raise ValueError(msg)

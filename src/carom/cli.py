@@ -23,8 +23,7 @@ def list_all() -> None:
     from rich.table import Table
 
     import carom
-    from carom.capabilities import public_methods
-    from carom.files.text import public_steppings
+    from carom.capabilities import public_methods, public_steppings
 
     sections = {
         "models": {name: first_line(fn) for name, fn in carom.models.registry.items()},

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from carom.methods import extrapolate
+from carom.methods.moreau.extrapolated import extrapolate
 
 
 def test_euler_on_a_cubic_is_exact_in_the_third_row():

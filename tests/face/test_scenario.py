@@ -7,7 +7,7 @@ import pytest
 
 import carom
 from carom.files.scenario import ScenarioError, read
-from carom.files.text import default_method
+from carom.choice import default_method
 
 from .test_cli import called
 

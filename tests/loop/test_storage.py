@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.stepping import Constant
+from carom.stepping.grid import Constant
 
 from .toys import SlowStep, oscillator
 

@@ -10,18 +10,10 @@ from typing import Any
 import equinox as eqx
 import numpy as np
 
-from carom import methods
-from carom import stepping as steppings
 from carom.methods.capturing.active_set import Coefficients
-from carom.solvers import newton, pjor, psor, semismooth
+from carom.names import registered
 from carom.tableaux import Tableau, from_name
 
-_RECORDS = {  # the classes that a stored method or stepping may be made of
-    name: kind
-    for place in (methods, steppings, newton, pjor, psor, semismooth)
-    for name, kind in vars(place).items()
-    if isinstance(kind, type) and issubclass(kind, eqx.Module) and kind.__module__.startswith("carom.")
-}
 _MOST_STAGES = 64
 
 
@@ -65,7 +57,7 @@ def spelt(plain: Any, place: str = "") -> str:
 
 def _usual(plain: Any) -> tuple[list[str], dict[str, str]]:
     """The arguments that a record needs, and the values of its fields if it is given no others, as text."""
-    kind = _RECORDS.get(plain["class"])
+    kind = registered.get(plain["class"])
     if kind is None:
         return [], {}
     parameters = inspect.signature(kind).parameters.values()
@@ -85,7 +77,7 @@ def rebuild(plain: Any, role: str) -> Any:
     if isinstance(plain, dict) and "dictionary" in plain:
         return {name: rebuild(x, role) for name, x in plain["dictionary"].items()}
     if isinstance(plain, dict):
-        kind = _RECORDS.get(plain["class"])
+        kind = registered.get(plain["class"])
         if kind is None:
             msg = f"the stored {role} {plain['class']} is not one of carom's: pass it again as {role}="
             raise ValueError(msg)

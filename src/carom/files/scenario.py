@@ -22,12 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from carom.files.text import default_method, record
+from carom.choice import default_method
+from carom.files.text import record
 from carom.methods.base import AbstractMethod
 from carom.models.registry import build, refuse_unknown, registry, usual_runs
 from carom.state import State
-from carom.stepping import Constant
 from carom.stepping.base import AbstractStepping
+from carom.stepping.grid import Constant
 from carom.systems.arguments import did_you_mean
 from carom.systems.system import System
 

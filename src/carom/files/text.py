@@ -6,22 +6,12 @@ import ast
 import inspect
 from typing import Any
 
+from carom.names import registered
 from carom.systems.arguments import did_you_mean, names_of
-from carom.tableaux.names import BUILDERS
-
-
-def public_steppings() -> dict[str, Any]:
-    """Steppings that are attributes of carom, by name."""
-    import carom
-    from carom.stepping.base import AbstractStepping
-
-    return {n: c for n, c in vars(carom).items() if isinstance(c, type) and issubclass(c, AbstractStepping)}
 
 
 def record(text: str) -> Any:
     """A method, stepping or tableau written as a call, such as `IRK(gauss(2))`; nothing else is evaluated."""
-    import carom
-    from carom.capabilities import public_methods
 
     def build(node: ast.expr) -> Any:
         if isinstance(node, ast.Constant):
@@ -33,16 +23,15 @@ def record(text: str) -> Any:
         if isinstance(node, ast.Dict) and all(isinstance(key, ast.Constant) for key in node.keys):
             return {key.value: build(value) for key, value in zip(node.keys, node.values)}  # pyright: ignore
         name = node.func if isinstance(node, ast.Call) else node
-        allowed = public_methods() | public_steppings() | BUILDERS
-        allowed |= {n: getattr(carom, n) for n in ("Newton", "SemismoothNewton", "PSOR", "PJOR")}
-        if not isinstance(name, ast.Name) or name.id not in allowed:
-            close = did_you_mean(name.id, allowed) if isinstance(name, ast.Name) else ""
-            msg = f"cannot read '{short}'; allowed are {', '.join(sorted(allowed))} with numbers as arguments{close}"
+        if not isinstance(name, ast.Name) or name.id not in registered:
+            close = did_you_mean(name.id, registered) if isinstance(name, ast.Name) else ""
+            allowed = ", ".join(sorted(registered))
+            msg = f"cannot read '{short}'; allowed are {allowed} with numbers as arguments{close}"
             raise ValueError(msg)
         arguments = node if isinstance(node, ast.Call) else None
         positional = [build(a) for a in arguments.args] if arguments else []
         named = {str(k.arg): build(k.value) for k in (arguments.keywords if arguments else [])}
-        return _called(name.id, allowed[name.id], positional, named)
+        return _called(name.id, registered[name.id], positional, named)
 
     short = text if len(text) <= 60 else f"{text[:57]}..."
     try:
@@ -66,19 +55,3 @@ def _called(name: str, fn: Any, positional: list[Any], named: dict[str, Any]) ->
         msg = f"{name}: {error}; it takes {names_of(list(signature.parameters))}"
         raise ValueError(msg) from None
     return fn(*positional, **named)
-
-
-def default_method(system: Any) -> Any:
-    """The first of a few methods that handles the system: tailored, Gauss-Legendre, SPARK, Moreau's midpoint.
-
-    Tailored methods are for systems that declare rate damping they can imitate.
-    """
-    import carom
-
-    tailored = [carom.TailoredTheta()] if system.rate_damping else []
-    choices = [*tailored, carom.IRK(carom.gauss(2)), carom.Spark(3), carom.MoreauMidpoint()]
-    for method in choices:
-        if system.features <= method.handles and not method.objection(system):
-            return method
-    msg = f"name a method: none of carom's usual choices handles {', '.join(sorted(system.features))}"
-    raise ValueError(msg)

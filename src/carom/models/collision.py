@@ -7,7 +7,7 @@ from math import gamma
 
 import numpy as np
 
-from carom.methods import ExplicitRK
+from carom.methods.runge_kutta.explicit_rk import ExplicitRK
 from carom.models.granular import granular_chain
 from carom.running.run import simulate
 from carom.systems.arguments import numbers

@@ -16,15 +16,15 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.measures.structure import energy_drift
-from carom.methods import Spark
 from carom.methods.spark.families import LETTERS
+from carom.methods.spark.spark import Spark
 from carom.models import andrews_squeezer, stiff_spring_pendulum
 from carom.papers.claims import Claim, Item, number
 from carom.plots.style import canvas, styled
 from carom.running.run import simulate
 from carom.solution import Solution
 from carom.state import State
-from carom.stepping import Reversible
+from carom.stepping.reversible import Reversible
 
 RELEASE, END, STEP = 0.02, 0.1, 5e-5
 MIXED_KINEMATIC, MIXED_FORCES, ALL_C = ("C", "C", "A", "A"), ("C", "C", "B", "B"), ("C",) * 4

@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from carom.measures import observed_order, search_history
-from carom.methods import Extrapolated, MoreauMidpoint, extrapolate
+from carom.methods.moreau.extrapolated import Extrapolated, extrapolate
+from carom.methods.moreau.moreau_midpoint import MoreauMidpoint
 from carom.models import falling_mass, impact_oscillator, sliding_mass, woodpecker
 from carom.papers.claims import Claim, Item, number, within
 from carom.papers.woodpecker_cycle import run as run_toy
 from carom.running.run import simulate
 from carom.solution import Solution
 from carom.state import State
-from carom.stepping import Switching
+from carom.stepping.switching import Switching
 from carom.systems.system import System
 
 TABLE_VII = (

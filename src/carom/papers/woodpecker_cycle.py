@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from carom.methods import Extrapolated, MoreauMidpoint
+from carom.methods.moreau.extrapolated import Extrapolated
+from carom.methods.moreau.moreau_midpoint import MoreauMidpoint
 from carom.models import woodpecker
 from carom.running.run import simulate
 from carom.solution import Solution
 from carom.state import State
-from carom.stepping import Switching
+from carom.stepping.switching import Switching
 from carom.systems.contact_rows import Event
 
 _DIFFERENCES = np.array([1e-4, 1e-5, 1e-3, 1e-3])  # of y', phi_M, phi_M', phi_S'

@@ -33,8 +33,8 @@ from carom.running.run import (
 )
 from carom.solution import Solution
 from carom.state import State, Status
-from carom.stepping import Constant
 from carom.stepping.base import AbstractStepping
+from carom.stepping.grid import Constant
 from carom.systems.arguments import users_frame
 from carom.systems.check import check_lanes
 from carom.systems.system import System

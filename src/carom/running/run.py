@@ -26,8 +26,8 @@ from carom.running.progress import Progress, progress_bar
 from carom.running.signals import deferred, look
 from carom.solution import Solution
 from carom.state import Carry, Interrupted, Numbers, SimulationError, State, Status, reals, shortened
-from carom.stepping import Constant
 from carom.stepping.base import AbstractStepping
+from carom.stepping.grid import Constant
 from carom.systems.arguments import UserFunction, names_of, user_function, users_frame, whole
 from carom.systems.check import check_once, not_finite_ahead
 from carom.systems.probe import probe_stop

@@ -10,9 +10,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from carom.names import register
+
 PyTree = Any
 
 
+@register
 class Newton(eqx.Module):
     """Settings of the implicit solves.
 

@@ -10,9 +10,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from carom.names import register
 from carom.solvers.contact_problem import ContactProblem, ContactResult, refuse_settings, solved
 
 
+@register
 class PJOR(eqx.Module):
     """Projected Jacobi: all rows at once, `P <- prox(P - r (G P + c))` with `1 / r_i = sum_j |G_ij|`.
 

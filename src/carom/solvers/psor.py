@@ -7,10 +7,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from carom.names import register
 from carom.solvers.contact_problem import ContactProblem, ContactResult, refuse_settings
 from carom.solvers.pjor import relax
 
 
+@register
 class PSOR(eqx.Module):
     """Projected Gauss-Seidel: law after law, `P_i <- prox(P_i - r_i (G P + c)_i)` with `r_i = relaxation / G_ii`.
 

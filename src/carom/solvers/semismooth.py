@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.names import register
 from carom.solvers.contact_problem import ContactProblem, ContactResult, refuse_settings, solved
 from carom.solvers.enumeration import consistent_modes
 from carom.solvers.interior_point import InteriorPoint
@@ -23,6 +24,7 @@ _LITTLE = 1e-10  # damping that a second iteration makes up for
 _ROUNDING = 1e-15  # a residual that no iteration improves
 
 
+@register
 class SemismoothNewton(eqx.Module):
     """Newton on `P - prox(P - r (G P + c)) = 0`, differentiated row by row: finite, and exact to rounding.
 

@@ -21,6 +21,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from carom.methods.base import AbstractMethod, Gives
+from carom.names import register
 from carom.state import Carry, Info, Row, State, Status
 from carom.stepping.base import AbstractStepping, Aim, Tried, after, crawls, take
 from carom.systems.arguments import plain_numbers
@@ -44,6 +45,7 @@ class Pace(eqx.Module):
     repeated: Array
 
 
+@register
 class Adaptive(AbstractStepping):
     """Steps as large as the tolerances allow, for methods that estimate their local error.
 

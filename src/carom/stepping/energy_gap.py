@@ -16,12 +16,14 @@ import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from carom.methods.base import AbstractMethod, Gives
+from carom.names import register
 from carom.state import Carry, Info, Row, State, Status
 from carom.stepping.base import SAME, AbstractStepping, Aim, after, take
 from carom.systems.arguments import numbers
 from carom.systems.system import System
 
 
+@register
 class EnergyGap(AbstractStepping):
     """Halve the step until the gap (18) is at most `eps` times the pseudo-energy, double back afterwards.
 

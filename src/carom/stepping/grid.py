@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from carom.methods.base import AbstractMethod
+from carom.names import register
 from carom.state import Carry, Numbers, Row, State, Status, reals
 from carom.stepping.base import SAME, AbstractStepping, Aim, after, take
 from carom.systems.system import System
@@ -30,6 +31,7 @@ class GridPosition(eqx.Module):
         return cls(ends[0], jnp.zeros((), jnp.int64))
 
 
+@register
 class Constant(AbstractStepping):
     """Steps of size h, `t = t_a + k h` within a segment; the last step of a segment is shortened to end on it.
 
@@ -99,6 +101,7 @@ def _number(h: Any) -> np.ndarray:
     return size.astype(float)
 
 
+@register
 class Prescribed(AbstractStepping):
     """Steps of given sizes, one after the other; a step that crosses the end of a segment is cut there and resumed.
 

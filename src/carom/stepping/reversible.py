@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.methods.base import AbstractMethod, Gives
+from carom.names import register
 from carom.running.compiled import compiled
 from carom.state import Carry, Row, State, Status, Step, reals
 from carom.stepping.base import AbstractStepping, Aim, after, crawls, step_status, tried
@@ -36,6 +37,7 @@ class Search(eqx.Module):
     done: Array
 
 
+@register
 class Reversible(AbstractStepping):
     """Steps with `err(h) = tol^((pe + 1)/(p + 1))`, solved to rounding, Jay1998 (38)-(39).
 

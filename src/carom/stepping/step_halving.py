@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.methods.base import AbstractMethod, Gives
+from carom.names import register
 from carom.state import Carry, Info, Row, State, Status, Step, reals
 from carom.stepping.base import AbstractStepping, Aim, after, choose, crawls, tried
 from carom.systems.system import System
@@ -27,6 +28,7 @@ from carom.systems.system import System
 _SMALLEST_PART = 1e-12  # of the run: a smaller step is an error
 
 
+@register
 class StepHalving(AbstractStepping):
     """Steps chosen from the difference between one whole and two half steps; the half steps are kept.
 

@@ -16,6 +16,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.methods.base import AbstractMethod, Gives
+from carom.names import register
 from carom.state import Carry, Mark, Row, State, Status, reals
 from carom.stepping.base import SAME, AbstractStepping, Aim, Tried, after, choose, take
 from carom.systems.system import System
@@ -46,6 +47,7 @@ class Search(eqx.Module):
     last: Array
 
 
+@register
 class Switching(AbstractStepping):
     """Large steps while the modes stay, the smallest step where they change.
 

@@ -7,15 +7,18 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from carom.names import register
 from carom.tableaux.quadrature import from_w_transform, gauss_transform
 from carom.tableaux.tableau import Tableau, checked_count
 
 
+@register
 def gauss(s: int) -> Tableau:
     """The s-stage Gauss method: order 2s, symmetric, symplectic, A-stable. For s = 1 the implicit midpoint rule."""
     return _gauss(checked_count("gauss(s): s", s, 1))
 
 
+@register
 def radau_iia(s: int) -> Tableau:
     """The s-stage Radau IIA method: order 2s - 1, L-stable, stiffly accurate. For s = 1 implicit Euler."""
     return _radau_iia(checked_count("radau_iia(s): s", s, 1))

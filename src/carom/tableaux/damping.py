@@ -1,11 +1,13 @@
 """Controllable numerical damping by splitting a force between two tableaux (Jay1998 sec. 7)."""
 
+from carom.names import register
 from carom.tableaux.lobatto import lobatto_iiic
 from carom.tableaux.tableau import Tableau
 
 SAFE_BASES = ("lobatto_iiid", "lobatto_iiia")
 
 
+@register
 def damped(base: Tableau, beta: float) -> Tableau:
     """``(1 - beta) A_base + beta A_IIIC``: the fraction beta of every term is treated by Lobatto IIIC.
 

@@ -4,6 +4,7 @@ from functools import cache
 
 import numpy as np
 
+from carom.names import register
 from carom.tableaux.tableau import Tableau, checked_count
 
 SQRT6 = 6**0.5
@@ -48,6 +49,7 @@ BRASEY_HAIRER_4: tuple[list[list[float]], list[float]] = (
 )
 
 
+@register
 def explicit(p: int) -> Tableau:
     """The explicit method of order p = 1..5.
 
@@ -58,6 +60,7 @@ def explicit(p: int) -> Tableau:
     return _explicit(_checked_order("explicit", p, 5))
 
 
+@register
 def half_explicit(p: int) -> Tableau:
     """The explicit table of order p = 1..4 that keeps this order half-explicitly on systems of index 2."""
     return _half_explicit(_checked_order("half_explicit", p, 4))

@@ -12,6 +12,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from carom.names import register
 from carom.tableaux.quadrature import from_w_transform, gauss_transform
 from carom.tableaux.tableau import Tableau, checked_count
 
@@ -25,26 +26,31 @@ FAMILIES = {
 }
 
 
+@register
 def lobatto_iiia(s: int) -> Tableau:
     """Lobatto IIIA: collocation C(s), first stage explicit, stiffly accurate, symmetric. Trapezoidal rule for s = 2."""
     return _checked("lobatto_iiia", s)
 
 
+@register
 def lobatto_iiib(s: int) -> Tableau:
     """Lobatto IIIB: D(s), symmetric, symplectic partner of IIIA. For s = 2 the rows sum to 1/2, 1/2, not to c."""
     return _checked("lobatto_iiib", s)
 
 
+@register
 def lobatto_iiic(s: int) -> Tableau:
     """Lobatto IIIC: C(s-1), D(s-1), L-stable and algebraically stable; for dissipative forces."""
     return _checked("lobatto_iiic", s)
 
 
+@register
 def lobatto_iiic_star(s: int) -> Tableau:
     """Lobatto IIIC*: C(s-1), D(s-1), the adjoint of IIIC, unconditionally explosive; for exciting forces."""
     return _checked("lobatto_iiic_star", s)
 
 
+@register
 def lobatto_iiid(s: int) -> Tableau:
     """Lobatto IIID: the mean of IIIC and IIIC*, symmetric and symplectic (Jay1998 sec. 8.1)."""
     return _checked("lobatto_iiid", s)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from carom.names import register
 from carom.tableaux.tableau import Tableau
 
 SQRT2, SQRT3, SQRT6 = sqrt(2.0), sqrt(3.0), sqrt(6.0)
@@ -44,6 +45,7 @@ def tailored_part(C11: Any, eta: Any) -> Matrix:
     return (a11 + shift * w1, a12 + shift * w2), (a21 + shift * w1, a22 + shift * w2)
 
 
+@register
 def tailored(C11: float) -> Tableau:
     """The tableau for a number ``C11 >= 0``; A-stable; ``C11 = 0`` gives the coefficients of ``gauss(2)``.
 

@@ -4,10 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from carom.names import register
 from carom.tableaux.order import verified_order
 from carom.tableaux.tableau import SAME, Tableau
 
 
+@register
 def conjugate(tableau: Tableau) -> Tableau:
     """The symplectic partner: the A* with ``b_i a*_ij + b_j a_ji = b_i b_j``, Jay1998 (35).
 
@@ -27,6 +29,7 @@ def conjugate(tableau: Tableau) -> Tableau:
     return replace(partner, order=verified_order(partner))
 
 
+@register
 def adjoint(tableau: Tableau) -> Tableau:
     """The method that steps back: ``a*_ij = b_{s+1-j} - a_{s+1-i,s+1-j}``, Jay1998 (37); its order is the same."""
     A = tableau.b[::-1] - tableau.A[::-1, ::-1]

@@ -34,6 +34,7 @@ from carom.methods.capturing.margins import Margins, at_rest, forces_left, headi
 from carom.methods.capturing.modes import Modes, by_row, frictions_of_contacts, lengths, totals
 from carom.methods.capturing.transitions import after_piece, closing, falling, jolted
 from carom.methods.moreau.moreau_theta import report, theta_step
+from carom.names import register
 from carom.solvers.contact_problem import Laws, contact_problem
 from carom.solvers.redundant import redundancy
 from carom.solvers.semismooth import SemismoothNewton
@@ -79,6 +80,7 @@ class Phase(eqx.Module):
     events: Array
 
 
+@register
 class EventCapturing(AbstractMethod):
     """Order p through impacts, accumulations of impacts, contacts that open, and friction that sticks and slips.
 

@@ -22,6 +22,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from carom.methods.base import AbstractMethod, Gives
+from carom.names import register
 from carom.running.compiled import traced_once
 from carom.state import Numbers, State, Status, Step, shortened
 from carom.systems.arguments import names_of, numbers, whole
@@ -47,6 +48,7 @@ class Rows(eqx.Module):
     residual: Array
 
 
+@register
 class Extrapolated(AbstractMethod):
     """Extrapolation of any method that reports modes; loses exact symmetry and symplecticity of the base.
 

@@ -20,6 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from carom.methods.base import SMOOTH, AbstractMethod, Gives
+from carom.names import register
 from carom.solvers.contact_problem import CONSTRAINT, ContactProblem, contact_problem
 from carom.solvers.redundant import within_range
 from carom.solvers.self_stress import without_self_stress
@@ -54,6 +55,7 @@ class MoreauMemory(eqx.Module):
     M_inv: Float[Array, "n n"] | None
 
 
+@register
 class MoreauMidpoint(AbstractMethod):
     """Moreau's midpoint rule: order 1 with contacts, robust through any number of impacts in a step.
 

@@ -20,6 +20,7 @@ from jaxtyping import Array
 
 from carom.methods.base import SMOOTH, AbstractMethod, Gives
 from carom.methods.moreau.moreau_midpoint import TOUCHING, onto_constraints
+from carom.names import register
 from carom.solvers.contact_problem import ContactProblem, ContactResult, Laws, contact_problem
 from carom.solvers.self_stress import without_self_stress
 from carom.solvers.semismooth import SemismoothNewton
@@ -55,6 +56,7 @@ class Impact(eqx.Module):
     update: Array
 
 
+@register
 class MoreauTheta(AbstractMethod):
     """Moreau's scheme (16), implicit at q_{k+theta}: order 1 in the graph distance, through any number of impacts.
 

@@ -33,6 +33,7 @@ from carom.methods.pseudo_energy.pseudo_energy import applied_impulse, pseudo_en
 from carom.methods.pseudo_energy.quadrature import impulse, rule
 from carom.methods.pseudo_energy.zones import Named, levels, named, zones
 from carom.methods.stability import LimitedMethod, Rate, StabilityWarning, stability_limit
+from carom.names import register
 from carom.running.compiled import compiled
 from carom.solvers.spectral import growth, start_vector
 from carom.state import Info, State, Step
@@ -53,6 +54,7 @@ class Rates(eqx.Module):
     zones: tuple[Any, ...]
 
 
+@register
 class AsynchronousPseudoEnergy(LimitedMethod):
     """Pseudo-energy scheme in which named parts step `ratio` times faster than the rest; h is the slow step.
 

@@ -33,6 +33,7 @@ from carom.methods.base import AbstractMethod, Gives
 from carom.methods.pseudo_energy.asynchronous import AsynchronousPseudoEnergy
 from carom.methods.pseudo_energy.pseudo_energy import PseudoEnergy
 from carom.methods.stability import warn_if_torn
+from carom.names import register
 from carom.state import Info, State, Step
 from carom.systems.system import System
 
@@ -49,6 +50,7 @@ def composition() -> np.ndarray:
     return np.array([a, a, a, a, -1, c, -1, a, a, a, a]) / (8 * a + c - 2)
 
 
+@register
 class Composed(AbstractMethod):
     """`PseudoEnergy` or `AsynchronousPseudoEnergy` composed with itself to order four.
 

@@ -35,6 +35,7 @@ from jaxtyping import Array
 from carom.methods.base import Gives
 from carom.methods.pseudo_energy.quadrature import impulse, rule
 from carom.methods.stability import LimitedMethod
+from carom.names import register
 from carom.running.compiled import compiled
 from carom.state import Info, State, Step
 from carom.systems.arguments import whole
@@ -58,6 +59,7 @@ class Jump(eqx.Module):
     fresh: Array | None
 
 
+@register
 class PseudoEnergy(LimitedMethod):
     """Explicit scheme of second order that conserves the pseudo-energy (13) for any steps, if the quadrature is exact.
 

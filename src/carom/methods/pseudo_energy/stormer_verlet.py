@@ -13,10 +13,12 @@ from jaxtyping import Array
 
 from carom.methods.pseudo_energy.pseudo_energy import evaluations
 from carom.methods.stability import LimitedMethod
+from carom.names import register
 from carom.state import Info, State, Step
 from carom.systems.system import System
 
 
+@register
 class StormerVerlet(LimitedMethod):
     """Stormer-Verlet (velocity form), second order, one force evaluation per step.
 

@@ -8,11 +8,13 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.methods.runge_kutta.stages import TableauMethod
+from carom.names import register
 from carom.state import Info, State, Step
 from carom.systems.system import System
 from carom.tableaux import Tableau, embedded
 
 
+@register
 class ExplicitRK(TableauMethod):
     """Explicit Runge-Kutta method.
 

@@ -19,6 +19,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.methods.runge_kutta.stages import TableauMethod
+from carom.names import register
 from carom.solvers.newton import Newton, Root
 from carom.solvers.small import times
 from carom.solvers.stages import Pair, StageEquations, solve_stages, spectrum
@@ -28,6 +29,7 @@ from carom.systems.system import System
 from carom.tableaux import Tableau, embedded
 
 
+@register
 class IRK(TableauMethod):
     """Implicit Runge-Kutta method.
 

@@ -8,12 +8,14 @@ from jaxtyping import Array
 
 from carom.methods.base import SMOOTH, AbstractMethod
 from carom.methods.runge_kutta.irk import first_order_field, neighbour_jacobian, newton_info, velocity_in_force
+from carom.names import register
 from carom.solvers.newton import Newton
 from carom.solvers.stages import Spectrum, StageEquations, solve_stages
 from carom.state import State, Step
 from carom.systems.system import System
 
 
+@register
 class Theta(AbstractMethod):
     """Theta method: 0.5 is the trapezoidal rule (order 2), 1 backward Euler (order 1).
 

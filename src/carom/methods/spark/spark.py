@@ -22,6 +22,7 @@ from jaxtyping import Array, Float
 from carom.methods.base import AbstractMethod, Gives
 from carom.methods.spark.families import OTHER, coefficients, has_constraints, objection, part_names, uses_iiia
 from carom.methods.spark.stages import StageEquations, Unknowns
+from carom.names import register
 from carom.running.compiled import compiled
 from carom.solvers.newton import Newton, Root
 from carom.state import Info, State, Status, Step
@@ -43,6 +44,7 @@ class Memory(eqx.Module):
     h: Array
 
 
+@register
 class Spark(AbstractMethod):
     """Lobatto IIIA-B-C-C*-D SPARK method of order 2s - 2 [Jay1998].
 
@@ -166,6 +168,7 @@ class Spark(AbstractMethod):
         return Step(state.moved(t1, q1, x.v1), Memory(x.V, x.U, h), info)
 
 
+@register
 def RATTLE(**options: Any) -> Spark:
     """RATTLE, the constrained Verlet method of order 2: Lobatto IIIA-B with two stages.
 
@@ -175,6 +178,7 @@ def RATTLE(**options: Any) -> Spark:
     return LobattoIIIAB(2, **options)
 
 
+@register
 def LobattoIIIAB(stages: int, **options: Any) -> Spark:
     """The symplectic and symmetric Lobatto IIIA-B method: positions with IIIA, every force with IIIB.
 

@@ -26,6 +26,7 @@ from jaxtyping import Array
 from carom.methods.base import AbstractMethod
 from carom.methods.runge_kutta.irk import neighbour_jacobian, newton_info
 from carom.methods.tailored.damping import damping_of, declared_damping, tailored_objection
+from carom.names import register
 from carom.solvers.newton import Newton
 from carom.solvers.small import times
 from carom.solvers.stages import PositionStages, conjugate_spectrum, solve_positions
@@ -53,6 +54,7 @@ class ForceGroup(eqx.Module):
         return system.mass_solve(t, q, force)
 
 
+@register
 class TailoredIRK(AbstractMethod):
     """Tailored implicit Runge-Kutta method, third order for gamma = O(h).
 
@@ -92,6 +94,7 @@ class TailoredIRK(AbstractMethod):
         return tailored_step(system, state, memory, h, C11, [whole], self.newton)
 
 
+@register
 class AdditiveTailoredIRK(AbstractMethod):
     """Additive tailored implicit Runge-Kutta method: every part of the potential with its own rate damping.
 

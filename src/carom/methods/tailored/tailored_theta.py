@@ -22,12 +22,14 @@ from carom.methods.base import AbstractMethod
 from carom.methods.runge_kutta.irk import neighbour_jacobian, newton_info
 from carom.methods.runge_kutta.theta import one_stage
 from carom.methods.tailored.damping import declared_damping, tailored_objection
+from carom.names import register
 from carom.solvers.newton import Newton
 from carom.solvers.stages import PositionStages, solve_positions
 from carom.state import State, Step
 from carom.systems.system import System
 
 
+@register
 class TailoredTheta(AbstractMethod):
     """Additive theta method for conservative systems with declared rate damping, second order for gamma = O(h).
 

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from carom.measures import observed_order
-from carom.methods import EventCapturing
+from carom.methods.capturing.event_capturing import EventCapturing
 from carom.papers.acary2012.common import BALL, OSCILLATOR, T1, Example, grid
 from carom.papers.claims import Claim
 from carom.plots import canvas, convergence, styled

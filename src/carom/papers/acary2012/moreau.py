@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from carom.measures import filled_graph, graph_distance, grid_norm, local_error, observed_order
-from carom.methods import MoreauTheta
+from carom.methods.moreau.moreau_theta import MoreauTheta
 from carom.papers.acary2012.common import BALL, OSCILLATOR, Example
 from carom.papers.claims import Claim, within
 from carom.plots import canvas, convergence, styled

@@ -10,8 +10,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from carom.measures import grid_norm
-from carom.methods import EventCapturing, Extrapolated, MoreauMidpoint, MoreauTheta
 from carom.methods.base import AbstractMethod
+from carom.methods.capturing.event_capturing import EventCapturing
+from carom.methods.moreau.extrapolated import Extrapolated
+from carom.methods.moreau.moreau_midpoint import MoreauMidpoint
+from carom.methods.moreau.moreau_theta import MoreauTheta
 from carom.papers.acary2012.common import BALL, OSCILLATOR, PRELOADED, T1, Example, grid
 from carom.papers.claims import Claim
 from carom.plots import canvas, styled
@@ -19,7 +22,8 @@ from carom.plots.convergence import MARKERS
 from carom.running.batch import simulate_batch
 from carom.running.run import simulate
 from carom.solution import Solution
-from carom.stepping import StepHalving, Switching
+from carom.stepping.step_halving import StepHalving
+from carom.stepping.switching import Switching
 from carom.tableaux import lobatto_iiia, radau_iia
 
 TOLERANCES = [10.0**-k for k in range(2, 10)]

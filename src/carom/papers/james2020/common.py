@@ -8,8 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from carom.measures.convergence import observed_order
-from carom.methods import IRK, ExplicitRK, TailoredIRK, TailoredTheta
 from carom.methods.base import AbstractMethod
+from carom.methods.runge_kutta.explicit_rk import ExplicitRK
+from carom.methods.runge_kutta.irk import IRK
+from carom.methods.tailored.tailored_irk import TailoredIRK
+from carom.methods.tailored.tailored_theta import TailoredTheta
 from carom.running.batch import simulate_batch
 from carom.solution import Solution
 from carom.state import State, Status

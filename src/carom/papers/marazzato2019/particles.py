@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from carom.measures import observed_order
-from carom.methods import ExplicitRK, PseudoEnergy
+from carom.methods.pseudo_energy.pseudo_energy import PseudoEnergy
+from carom.methods.runge_kutta.explicit_rk import ExplicitRK
 from carom.models.media import fermi_pasta_ulam, oscillatory_energy, single_particle
 from carom.papers.claims import Claim, number, within
 from carom.plots import canvas, styled

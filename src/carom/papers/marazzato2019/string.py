@@ -11,7 +11,7 @@ from jaxtyping import Array
 from matplotlib.figure import Figure
 
 from carom.measures import observed_order
-from carom.methods import PseudoEnergy
+from carom.methods.pseudo_energy.pseudo_energy import PseudoEnergy
 from carom.methods.pseudo_energy.quadrature import rule
 from carom.methods.stability import stability_limit
 from carom.models.media import nonlinear_string
@@ -24,7 +24,7 @@ from carom.running.compiled import compiled
 from carom.running.run import simulate
 from carom.solution import Solution
 from carom.state import State
-from carom.stepping import EnergyGap
+from carom.stepping.energy_gap import EnergyGap
 from carom.systems.system import System
 
 ALPHAS, AMPLITUDES = (0.0, 0.8, 0.99), (0.01, 0.1, 0.3)

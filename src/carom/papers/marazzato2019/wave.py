@@ -8,7 +8,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from carom.measures import observed_order
-from carom.methods import AsynchronousPseudoEnergy, PseudoEnergy
+from carom.methods.pseudo_energy.asynchronous import AsynchronousPseudoEnergy
+from carom.methods.pseudo_energy.pseudo_energy import PseudoEnergy
 from carom.methods.stability import StabilityWarning
 from carom.models.media import inhomogeneous_wave, inhomogeneous_wave_exact
 from carom.papers.claims import Claim, number, within
