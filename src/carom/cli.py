@@ -219,7 +219,7 @@ def summary(title: str, sol: Any, files: list[Path]) -> None:
     from rich.table import Table
 
     from carom.files.plain import describe, spelt
-    from carom.reports.data import worst
+    from carom.reports.evidence import worst
 
     stats, energy = sol.stats, sol.account.energy
     rows = {

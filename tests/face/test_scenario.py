@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 import carom
-from carom.files.scenario import ScenarioError, read
 from carom.choice import default_method
+from carom.files.scenario import ScenarioError, read
 
 from .test_cli import called
 

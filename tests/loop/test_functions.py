@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import carom
+from carom.files.identity import difference
 from carom.running.compiled import compiled
-from carom.running.functions import difference, reading
+from carom.running.functions import reading
 
 START = carom.State([1.0], [0.0])
 stiffness = 1.0

@@ -6,7 +6,7 @@ import hashlib
 import json
 import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from carom.files.plain import describe
 from carom.methods.base import AbstractMethod
-from carom.running.functions import difference, reading
+from carom.running.functions import reading
 from carom.stepping.base import AbstractStepping
 from carom.systems.system import CONSERVATIVE, System
 
@@ -85,3 +85,26 @@ def versions(attributes: dict[str, Any]) -> str:
     now = {"carom": metadata.version("carom"), "jax": metadata.version("jax"), "Python": platform.python_version()}
     other = [f"{n} {attributes.get(n.lower())}, now {v}" for n, v in now.items() if attributes.get(n.lower()) != v]
     return f" (stored with {'; '.join(other)})" if other else ""
+
+
+def difference(role: str, now: Mapping[str, Any], stored: Mapping[str, Any]) -> str | None:
+    """What a function reads otherwise than the stored one did, in words; None if nothing.
+
+    Example:
+        >>> difference("potential", {"code": "code a", "k": "50.0"}, {"code": "code a", "k": "1.0"})
+        'potential reads k = 50.0, stored was k = 1.0'
+    """
+    for name in (*now, *(n for n in stored if n not in now)):
+        here, there = (str(side[name]) if name in side else None for side in (now, stored))
+        if here == there:
+            continue
+        outer = name.removesuffix("code").removesuffix(".")
+        if name.rpartition(".")[2] == "code" and here is not None and there is not None:
+            return f"the code of {f'{outer} in ' if outer else ''}{role} differs"
+        if here is None or there is None:
+            which = "did, and this one does not" if here is None else "did not"
+            return f"{role} reads {name}{'' if here is None else f' = {here}'}, the stored one {which}"
+        if not name:
+            return f"{role} is {here}, stored was {there}"
+        return f"{role} reads {name} = {here}, stored was {name} = {there}"
+    return None

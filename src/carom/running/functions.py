@@ -339,29 +339,3 @@ _known_arrays: dict[int, tuple[weakref.ref, str]] = {}  # arrays of JAX do not c
 
 def _short(content: Any) -> str:
     return hashlib.sha256(content).hexdigest()[:32]
-
-
-# ---- differences ---------------------------------------------------------------------------------------------------
-
-
-def difference(role: str, now: Mapping[str, Any], stored: Mapping[str, Any]) -> str | None:
-    """What a function reads otherwise than the stored one did, in words; None if nothing.
-
-    Example:
-        >>> difference("potential", {"code": "code a", "k": "50.0"}, {"code": "code a", "k": "1.0"})
-        'potential reads k = 50.0, stored was k = 1.0'
-    """
-    for name in (*now, *(n for n in stored if n not in now)):
-        here, there = (str(side[name]) if name in side else None for side in (now, stored))
-        if here == there:
-            continue
-        outer = name.removesuffix("code").removesuffix(".")
-        if name.rpartition(".")[2] == "code" and here is not None and there is not None:
-            return f"the code of {f'{outer} in ' if outer else ''}{role} differs"
-        if here is None or there is None:
-            which = "did, and this one does not" if here is None else "did not"
-            return f"{role} reads {name}{'' if here is None else f' = {here}'}, the stored one {which}"
-        if not name:
-            return f"{role} is {here}, stored was {there}"
-        return f"{role} reads {name} = {here}, stored was {name} = {there}"
-    return None
