@@ -100,9 +100,9 @@ class Run:
         self.seconds += elapsed if compiled else time.perf_counter() - started
         count, attempts, alive, self.failed = np.asarray(summary).tolist()
         self.finished = not alive
-        filled = np.asarray(buffer)[:count]
-        filled = filled if 2 * count > len(buffer) else filled.copy()  # a view keeps the whole buffer
-        append(self.stores, layout, filled if self.lanes is not None else filled[:, None])
+        if count:
+            filled = filled_rows(buffer, count)
+            append(self.stores, layout, filled if self.lanes is not None else filled[:, None])
         self._carry = carry
         if attempts == self.attempts:
             wanted = self.attempts * _CHUNK_SECONDS / max(elapsed, 1e-4)
@@ -157,6 +157,15 @@ class Run:
         if self._host_copy[0] is not self.carry:
             self._host_copy = (self.carry, jax.tree.map(np.asarray, self.carry))
         return self._host_copy[1]
+
+
+def filled_rows(buffer: Any, count: int) -> np.ndarray:
+    """The rows of a buffer that were written; from an accelerator no others are fetched."""
+    if 2 * count > len(buffer):
+        return np.asarray(buffer)[:count]
+    if next(iter(buffer.devices())).platform != "cpu":
+        return np.asarray(buffer[:count])
+    return np.asarray(buffer)[:count].copy()  # a view would keep the whole buffer
 
 
 def simulate(
