@@ -14,6 +14,7 @@ from carom.systems.arguments import users_frame
 from carom.systems.system import System
 
 CREATED = 0.1  # part of the energy of a run that may come from nowhere
+_FEWEST = 4  # rows of which three can be compared
 _GROWTH = 3.0  # velocities that grow less from a third of a run to two thirds and to its end are not looked at closer
 
 
@@ -49,8 +50,11 @@ def moves(system: System) -> bool:
 
 def warn_of_created_energy(solution: Solution) -> None:
     """Warn if velocities grow on and on and no force explains it; to look at three rows costs little."""
+    n = len(solution.columns["k"])
+    if n < _FEWEST:
+        return
     v = solution.columns["v"]
-    first, second, third = (v[i] @ v[i] for i in (len(v) // 3, 2 * len(v) // 3, -1))
+    first, second, third = (v[i] @ v[i] for i in (n // 3, 2 * n // 3, n - 1))
     if third > _GROWTH**2 * second > _GROWTH**4 * first and created_energy(solution) > CREATED:
         energy = solution.account.energy
         change = f"from {energy[0]:.4g} to {energy.max():.4g}"
