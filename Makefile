@@ -4,8 +4,10 @@ BIN := .venv/bin
 WORKERS ?= 2
 COUNT ?= 200
 SEED ?= 0
+DEVICE_TESTS := tests/loop/test_loop.py tests/loop/test_batch.py tests/methods/test_orders.py tests/contact/test_solvers.py \
+	tests/tableaux/test_families.py
 
-.PHONY: demo test slow fuzz lint format bench docs clean
+.PHONY: demo test device slow fuzz lint format bench docs clean
 
 .venv/.installed: pyproject.toml
 	$(PYTHON) -m venv .venv
@@ -30,6 +32,10 @@ demo: .venv/.installed
 
 test: .venv/.test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow"
+
+# on a machine with an accelerator, with the Python that is there
+device:
+	PYTHONPATH=src $(PYTHON) -m pytest -m "not slow" $(DEVICE_TESTS)
 
 slow: .venv/.test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m slow

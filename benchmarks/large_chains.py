@@ -11,16 +11,21 @@ import numpy as np
 import carom
 
 
-def per_step(run, steps: int) -> float:
-    """Seconds per step of the second of two runs."""
-    run()
-    started = time.perf_counter()
-    run()
-    return (time.perf_counter() - started) / steps
+def per_step(run, steps: int) -> tuple[float, float]:
+    """Seconds per step of a second run, and of the steps alone: what a run of ten times as many takes longer."""
+
+    def timed(count: int) -> float:
+        run(count)
+        started = time.perf_counter()
+        run(count)
+        return time.perf_counter() - started
+
+    short, long = timed(steps), timed(10 * steps)
+    return short / steps, (long - short) / (9 * steps)
 
 
 def chains(sizes: list[int], steps: int) -> None:
-    print(f"{'method':28}{'N':>12}{'ns per bead and step':>24}")
+    print(f"{'method':28}{'N':>12}{f'ns per bead, {steps} steps':>24}{'steps alone':>16}")
     methods = {
         "TailoredTheta": carom.TailoredTheta(),
         "TailoredIRK": carom.TailoredIRK(),
@@ -29,17 +34,17 @@ def chains(sizes: list[int], steps: int) -> None:
     for n in sizes:
         chain, state = carom.models.dimer_chain(n, 0.59, 0.06)
         for name, method in methods.items():
-            options = {"t1": 0.1 * steps, "h": 0.1, "save_every": steps, "progress": False}
-            seconds = per_step(lambda: carom.simulate(chain, state, method, **options), steps)
-            print(f"{name:28}{n:12,}{1e9 * seconds / n:24.3f}", flush=True)
+            options = {"h": 0.1, "save_every": 10**6, "progress": False}
+            seconds, alone = per_step(lambda k: carom.simulate(chain, state, method, t1=0.1 * k, **options), steps)
+            print(f"{name:28}{n:12,}{1e9 * seconds / n:24.3f}{1e9 * alone / n:16.3f}", flush=True)
 
 
 def batch(lanes: int, steps: int) -> None:
     ratios = np.linspace(0.3, 1.0, lanes)
     chains, states = zip(*(carom.models.dimer_chain(25, r, 0.06) for r in ratios))
     for name, method in (("TailoredTheta", carom.TailoredTheta()), ("TailoredIRK", carom.TailoredIRK())):
-        options = {"t1": 0.1 * steps, "h": 0.1, "save_every": steps, "progress": False}
-        seconds = per_step(lambda: carom.simulate_batch(chains, states, method, **options), steps)
+        options = {"h": 0.1, "save_every": 10**6, "progress": False}
+        seconds, _ = per_step(lambda k: carom.simulate_batch(chains, states, method, t1=0.1 * k, **options), steps)
         print(
             f"{name}: batch of {lanes} chains of 25 beads, {1e6 * seconds / lanes:.3f} us per chain and step",
             flush=True,
