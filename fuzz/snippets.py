@@ -296,7 +296,7 @@ def draw_standstill(rng: np.random.Generator) -> Numbers:
     verlet = f"carom.simulate(osc, {state}, carom.StormerVerlet()"
     calls = [
         f"{verlet}, t1={short!r}, stepping=carom.Prescribed([{tiny!r}] * {count}))",
-        f"{verlet}, t1={t0 + 1e-3!r}, h={tiny!r})",
+        f"{verlet}, t1={short!r}, h={tiny!r})",
         f"carom.solve(osc, {state}, t1={short!r})",
         "carom.solve(osc, carom.State(q=[1.0], v=[0.0], t=1e16), t1=1e16 + 4.0)",
     ]
