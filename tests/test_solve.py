@@ -54,7 +54,7 @@ def test_the_choice_says_what_was_picked_and_why_and_is_stored(bounced, tmp_path
     assert choice.method in bounced._repr_html_()
 
 
-def test_too_many_events_hand_over_to_time_stepping(bounced):
+def test_too_many_events_hand_over_to_time_stepping(bounced, tmp_path):
     plan = planned(*BALL, 3.5, 1e-4, 1e-7)
     impatient = carom.EventCapturing(carom.explicit(5), projection=True, most_events=3)
     with pytest.warns(UserWarning, match="too many events"):
@@ -65,6 +65,8 @@ def test_too_many_events_hand_over_to_time_stepping(bounced):
     assert sol.t[0] == 0.0
     assert sol.t[-1] == 3.5
     assert abs(sol.q[-1, 0]) < 1e-4
+    sol.save(tmp_path / "run.nc")
+    assert np.allclose(carom.load(tmp_path / "run.nc", system=BALL[0]).t, sol.t, rtol=0, atol=1e-15)
 
 
 def test_a_pendulum_keeps_its_rod_and_its_energy():

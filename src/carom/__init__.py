@@ -9,6 +9,7 @@ from typing import Any
 from carom import _config as _config
 from carom import models as models
 from carom import tableaux as tableaux
+from carom.joining import join as join
 from carom.methods.capturing.event_capturing import EventCapturing as EventCapturing
 from carom.methods.moreau.extrapolated import Extrapolated as Extrapolated
 from carom.methods.moreau.moreau_midpoint import MoreauMidpoint as MoreauMidpoint

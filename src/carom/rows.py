@@ -97,11 +97,17 @@ class Columns(Mapping[str, np.ndarray]):
             self.known[name] = Clock.of(self.carry).time(self["elapsed"])
         if name not in self.known:
             place, shape = self.fields[name]
-            first = np.asarray(getattr(self.start, name)) if name in ("q", "v") else np.zeros(shape)
+            first = self._first(name, shape)
             rows = np.concatenate([first.reshape(1, -1), *(chunk[:, place] for chunk in self.chunks)])
             values = rows.reshape(len(rows), *shape)
             self.known[name] = values.astype(int) if name in _WHOLE else values
         return self.known[name]
+
+    def _first(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
+        """Row 0, the start; before the epoch of the carry if another run came before."""
+        if name == "elapsed":
+            return np.asarray(self.start.t) - np.asarray(self.carry.instants)[0]
+        return np.asarray(getattr(self.start, name)) if name in ("q", "v") else np.zeros(shape)
 
     def __iter__(self) -> Iterator[str]:
         return iter(("t", *self.fields))

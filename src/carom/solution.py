@@ -82,14 +82,11 @@ class Solution:
         carry: Carry,
         timing: dict[str, float],
         choice: Any = None,
-        clock: Clock | None = None,
     ):
         self.system, self.method, self.stepping = system, method, stepping
         self.columns, self.carry, self.timing = columns, carry, timing
         self.choice = choice
         self.notes: dict[str, Any] = {}
-        if clock is not None:
-            self.clock = clock
 
     def __getattr__(self, name: str) -> Any:
         columns = self.__dict__.get("columns", {})
@@ -254,7 +251,7 @@ class Solution:
         columns["q"], columns["v"] = self.at(times)
         columns["t"], columns["elapsed"] = times, elapsed
         parts = (self.system, self.method, self.stepping)
-        sampled = Solution(*parts, columns, self.carry, self.timing, self.choice, self.clock)
+        sampled = Solution(*parts, columns, self.carry, self.timing, self.choice)
         sampled.notes = self.notes
         if "event" in columns:
             sampled.events = self.events  # those between the times as well

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
-from carom.choice import Choice, Plan, planned, time_stepping
+from carom.choice import Plan, planned, time_stepping
+from carom.joining import joined
 from carom.running.evidence import moves
 from carom.running.progress import Progress
 from carom.running.run import reached, simulate
@@ -123,26 +123,7 @@ def handed_over(error: SimulationError, plan: Plan, options: dict[str, Any], sav
         times = np.sort(np.atleast_1d(np.asarray(save_at, float)))
         parts = [part.interpolated(times[which]) for part, which in zip(parts, (times < when, times >= when))]
     reasons = (*plan.choice.reasons, f"until t = {when:.9g} {plan.choice.method} with {plan.choice.stepping}", reason)
-    return joined(parts, replace(rest.choice, reasons=reasons), skip=0 if save_at is not None else 1)
-
-
-def joined(parts: list[Solution], choice: Choice, *, skip: int) -> Solution:
-    """Two solutions one after the other, `skip` rows of the second left out, and columns that only one of them has."""
-    first, second = parts
-    columns = {
-        name: np.concatenate([values, second.columns[name][skip:]])
-        for name, values in first.columns.items()
-        if name in second.columns and values.shape[1:] == second.columns[name].shape[1:]
-    }
-    columns["k"] = np.arange(len(columns["t"]))
-    went_on = float(first.carry.state.t) + second.columns["elapsed"][skip:]
-    columns["elapsed"] = np.concatenate([first.columns["elapsed"], went_on])
-    timing = {name: value + second.timing[name] for name, value in first.timing.items()}
-    carry = second.carry
-    if carry.work is not None:
-        carry = eqx.tree_at(lambda c: c.work, carry, carry.work + first.contact_work)
-    owner = (second.system, second.method, second.stepping)
-    return Solution(*owner, columns, carry, timing, choice, first.clock)
+    return joined(*parts, choice=replace(rest.choice, reasons=reasons), skip=0 if save_at is not None else 1)
 
 
 def evidence(solution: Solution, rtol: float) -> dict[str, float]:
