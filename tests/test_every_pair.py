@@ -13,8 +13,8 @@ import pytest
 import carom
 from carom.capabilities import FEATURES, public_methods, public_steppings
 from carom.running import loop
+from carom.running.asking import refuse_features, segment_ends
 from carom.running.loop import Problem, Start
-from carom.running.run import refuse_features, segment_ends
 
 PLANE = carom.State([0.5, 0.5], [0.1, 0.1], t=2.0)
 

@@ -22,8 +22,8 @@ from carom.methods.runge_kutta.irk import IRK
 from carom.methods.spark.families import DEFAULTS
 from carom.methods.spark.spark import Spark
 from carom.methods.tailored.tailored_theta import TailoredTheta
+from carom.running.asking import refuse_features, refuse_kinds, refuse_traced, segment_ends
 from carom.running.compiled import compiled
-from carom.running.run import refuse_features, refuse_kinds, refuse_traced, segment_ends
 from carom.state import State
 from carom.stepping.adaptive import Adaptive
 from carom.stepping.base import AbstractStepping

@@ -22,8 +22,9 @@ from carom.files.storage import Loaded, is_carry, merged, named_leaves, newest, 
 from carom.methods.base import AbstractMethod
 from carom.models.registry import build, registry
 from carom.rows import RowStore, append
+from carom.running.asking import stop_function, stride
 from carom.running.loop import Layout, Problem, Start, begin, blank_carry
-from carom.running.run import Run, finish, stop_function, stride
+from carom.running.run import Run, finish
 from carom.running.signals import deferred
 from carom.solution import Solution
 from carom.state import Carry, Clock, State, Status

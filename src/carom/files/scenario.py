@@ -220,7 +220,7 @@ def _chosen(data: dict[str, Any], system: System, blame: Blame) -> tuple[Abstrac
 
 
 def _refuse(system: System, state: State, method: AbstractMethod, stepping: AbstractStepping, t1: float) -> None:
-    from carom.running.run import refuse, segment_ends
+    from carom.running.asking import refuse, segment_ends
 
     refuse(system, state, method, stepping, segment_ends(system, state, t1))
 

@@ -16,14 +16,9 @@ import numpy as np
 
 from carom.methods.base import AbstractMethod
 from carom.rows import RowStore
-from carom.running.loop import Problem, Start
-from carom.running.progress import Progress, progress_bar
-from carom.running.run import (
-    Run,
-    ask,
+from carom.running.asking import (
     caution,
     chosen_stepping,
-    raise_failure,
     refuse_features,
     refuse_kinds,
     refuse_traced,
@@ -31,6 +26,9 @@ from carom.running.run import (
     stop_function,
     stride,
 )
+from carom.running.loop import Problem, Start
+from carom.running.progress import Progress, progress_bar
+from carom.running.run import Run, raise_failure
 from carom.solution import Solution
 from carom.state import State, Status
 from carom.stepping.base import AbstractStepping
@@ -73,7 +71,7 @@ def simulate_batch(
     ends = [segment_ends(lane["system"], lane["state"], lane["t1"]) for lane in lanes]
     for lane, times in zip(lanes, ends):
         refuse_features(lane["system"], lane["state"], lane["method"], lane["stepping"], times)
-    tuned = [ask(lane["method"], "tuned", lane["system"], lane["state"], lane["stepping"].longest) for lane in lanes]
+    tuned = [lane["method"].tuned(lane["system"], lane["state"], lane["stepping"].longest) for lane in lanes]
     for lane, own in zip(lanes, type(tuned[0]).alike(tuned)):
         lane["method"] = own
     kinds, axes = {}, {}
@@ -100,7 +98,7 @@ def simulate_batch(
     solutions = [run.solution(i) for run in runs for i in range(run.lanes or 0)][: len(lanes)]
     if all(s.status != Status.OK for s in solutions):
         raise_failure(runs[0], solutions[0])
-    told_once(partial(ask, s.method, "review", s) if s.status is Status.OK else None for s in solutions)
+    told_once(partial(s.method.review, s) if s.status is Status.OK else None for s in solutions)
     return solutions
 
 

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import math
 import os
-import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
@@ -19,26 +15,31 @@ from jax.core import Tracer
 from carom.methods.base import AbstractMethod
 from carom.rows import RowStore, append
 from carom.running import loop
-from carom.running.compiled import remembered, split
+from carom.running.asking import (
+    check_stop_once,
+    chosen_stepping,
+    refuse,
+    refuse_kinds,
+    refuse_traced,
+    segment_ends,
+    stop_function,
+    stride,
+)
+from carom.running.compiled import split
 from carom.running.evidence import warn_of_created_energy
 from carom.running.loop import Problem, Start, advance, begin, blank_carry, first_carry
 from carom.running.progress import Progress, progress_bar
 from carom.running.signals import deferred, look
 from carom.solution import Solution
-from carom.state import Carry, Interrupted, Numbers, SimulationError, State, Status, reals, shortened
+from carom.state import Carry, Interrupted, Numbers, SimulationError, State, Status, reals
 from carom.stepping.base import AbstractStepping
-from carom.stepping.grid import Constant
-from carom.systems.arguments import UserFunction, names_of, user_function, users_frame, whole
-from carom.systems.check import check_once, not_finite_ahead
-from carom.systems.probe import probe_stop
+from carom.systems.check import not_finite_ahead
 from carom.systems.system import System
 
 _CHUNK_SECONDS = 0.3
 _SPIN_SECONDS = 2e-3  # in the first chunk: the shortest sleep takes as long as a short run
 _let_others_run = getattr(os, "sched_yield", lambda: None)
 _MOST_ROWS = 2048
-_COARSE = 1e-9  # of the run: a coarser time may matter where functions depend on it
-_MOST_STEPS = 10**18
 _REJECTED = 8.0  # times the size proposed after a failure: more than the size that failed
 _KNOWN = (Status.NO_CONSISTENT_MODE, Status.SEVERAL_CONSISTENT_MODES, Status.TOO_MANY_EVENTS)  # not for want of numbers
 _FIRST_NUMBERS = 2e6  # coordinates times attempts of the first chunk; later ones are timed
@@ -226,7 +227,7 @@ def prepare(
     refuse_traced(system, state, t1)
     ends = segment_ends(system, state, t1)
     refuse(system, state, method, stepping, ends)
-    method = ask(method, "tuned", system, state, stepping.longest)
+    method = type(method).tuned(method, system, state, stepping.longest)
     ending = stop_function(stop)
     if ending is not None:
         check_stop_once(ending, system, state)
@@ -245,7 +246,7 @@ def finish(run: Run, callback: Any, progress: Any, save_at: Numbers | None) -> S
     if run.failed:
         raise_failure(run, solution)
     with run.interruptible():
-        ask(solution.method, "review", solution)
+        type(solution.method).review(solution.method, solution)
         warn_of_created_energy(solution)
         look()
     return solution if save_at is None else solution.interpolated(reached(solution, save_at))
@@ -277,189 +278,3 @@ def reach(solution: Solution) -> float:
     """How far ahead the step looked that failed last."""
     h = getattr(solution.carry.stepping, "h", None)
     return float(solution.stepping.longest or 0.0) if h is None else _REJECTED * float(h)
-
-
-def segment_ends(system: System, state: State, t1: float) -> np.ndarray:
-    """Start, jumps strictly inside, end."""
-    t0 = float(state.t)
-    t1 = t1 if isinstance(t1, float) else end_time(t1)
-    if not t0 <= t1 < np.inf:
-        msg = f"t1 must be finite and not before the start, got t1 = {t1} with t0 = {t0:g}"
-        raise ValueError(msg)
-    return np.array([t0, *(t for t in _jumps(system) if t0 < t < t1), t1])
-
-
-def end_time(t1: Any) -> float:
-    """`t1` as a float; what is no number is refused by name."""
-    if isinstance(t1, int) and not isinstance(t1, bool) and abs(t1) > sys.float_info.max:
-        return math.inf if t1 > 0 else -math.inf
-    time = np.asarray(reals(t1, "t1", "a number"))
-    if time.ndim:
-        msg = f"t1 must be one number, got {shortened(t1)} of shape {time.shape}"
-        raise TypeError(msg)
-    return float(time)
-
-
-def refuse_traced(system: Any, state: Any, *numbers: Any) -> None:
-    """Raise where a run is asked for inside a transformation of JAX."""
-    if _traced(system) or _traced(state) or any(isinstance(x, Tracer) for x in numbers):
-        msg = (
-            "carom runs a compiled loop of its own, which cannot be called inside jax.jit, jax.grad or jax.vmap: "
-            "call it from plain Python; for many runs at once use carom.simulate_batch"
-        )
-        raise TypeError(msg)
-
-
-def _traced(record: Any) -> bool:
-    return isinstance(record, (System, State)) and _holds_tracers(record)
-
-
-@remembered
-def _holds_tracers(record: Any) -> bool:
-    return any(isinstance(x, Tracer) for x in jax.tree.leaves(record))
-
-
-@remembered
-def _jumps(system: System) -> list[float]:
-    return np.asarray(system.jumps).tolist()
-
-
-def refuse(system: System, state: State, method: AbstractMethod, stepping: AbstractStepping, ends: np.ndarray) -> None:
-    """Raise, by name, for anything the method or the stepping does not take into account."""
-    refuse_features(system, state, method, stepping, ends)
-    check_once(system, state)
-    caution(system, state, method, stepping, ends)
-
-
-def caution(system: System, state: State, method: AbstractMethod, stepping: AbstractStepping, ends: np.ndarray) -> None:
-    """Warn about what can run, but perhaps not as it was meant."""
-    span = float(ends[-1] - ends[0])
-    if ends[0] != 0:
-        system, state = system.since(ends[0]), State(state.q, state.v)
-    ask(method, "caution", system, state, stepping.longest, span)
-    told = ask(stepping, "caution", span) if span else None
-    resolution = float(np.spacing(np.abs(ends).max()))
-    if told is None and resolution > _COARSE * span > 0 and sees_time(system):
-        told = (
-            f"t0 = {ends[0]:g}: functions of t see it in steps of {resolution:.2g}; give them an argument `elapsed` "
-            f"(the time since the start) in place of t"
-        )
-    if told is not None:
-        warnings.warn(told, stacklevel=users_frame())
-
-
-def refuse_kinds(system: Any, state: Any, method: Any, stepping: Any) -> None:
-    """Raise for an argument that is something else, and say what was probably meant."""
-    wanted = {"system": System, "state": State, "method": AbstractMethod, "stepping": AbstractStepping}
-    for (name, kind), value in zip(wanted.items(), (system, state, method, stepping)):
-        if not isinstance(value, kind):
-            hint = _meant(name, kind, value)
-            word = f"a carom.{kind.__name__}" if name in ("system", "state") else f"one of carom's {name}s"
-            msg = f"{name} must be {word}, got {_kind_of(value)}{hint and f'; {hint}'}"
-            raise TypeError(msg)
-    for part in [p for p in (method, vars(method).get("base")) if p is not None]:
-        solver = vars(part).get("solver", callable)
-        if isinstance(solver, type) or not callable(solver):
-            name = solver.__name__ if isinstance(solver, type) else shortened(solver)
-            msg = f"{type(part).__name__}: solver must be a contact solver such as carom.PSOR(), got {name}"
-            raise TypeError(msg)
-
-
-def _kind_of(value: Any) -> str:
-    return f"the class {value.__name__}" if isinstance(value, type) else f"{type(value).__name__}"
-
-
-def _meant(name: str, kind: type, value: Any) -> str:
-    if isinstance(value, type) and issubclass(value, kind):
-        return f"write {value.__name__}(...)" if name == "stepping" else f"write {value.__name__}()"
-    if name == "system" and isinstance(value, tuple):
-        return "a model is a pair: system, state = carom.models.pendulum()"
-    if isinstance(value, State if name == "system" else System if name == "state" else ()):
-        return "system comes first, then state"
-    if name == "state":
-        return "write carom.State(q=..., v=...)"
-    if name == "stepping" and isinstance(value, (int, float)):
-        return f"for constant steps use h={value}"
-    return f"write {value}(), without quotes" if isinstance(value, str) else ""
-
-
-def refuse_features(
-    system: System, state: State, method: AbstractMethod, stepping: AbstractStepping, ends: np.ndarray
-) -> None:
-    """The part of `refuse` that needs no numbers."""
-    if not jax.config.read("jax_enable_x64"):
-        msg = "carom needs 64-bit floats: remove CAROM_X64=0 or set jax_enable_x64"
-        raise ValueError(msg)
-    unhandled = sorted(features(system) - method.handles)
-    if unhandled:
-        msg = f"{type(method).__name__} does not handle {names_of(unhandled)} of this system"
-        raise ValueError(msg)
-    missing = sorted(stepping.needs - method.gives)
-    if missing:
-        msg = f"{type(stepping).__name__} needs {names_of(missing)}, which {type(method).__name__} does not give"
-        raise ValueError(msg)
-    for objection in (ask(method, "objection", system), ask(stepping, "objection", system, state, ends)):
-        if objection:
-            raise ValueError(objection)
-
-
-def ask(record: Any, name: str, *arguments: Any) -> Any:
-    """Call a method of a record; `record.name` would first build a record of its own, some 30 us."""
-    return getattr(type(record), name)(record, *arguments)
-
-
-@remembered
-def sees_time(system: System) -> bool:
-    """Whether any function of the system takes t."""
-    functions = jax.tree.leaves(system, is_leaf=lambda x: isinstance(x, UserFunction))
-    return any(isinstance(f, UserFunction) and "t" in f.takes for f in functions)
-
-
-@remembered
-def features(system: System) -> frozenset[str]:
-    """The system's features, looked up once."""
-    return system.features
-
-
-def chosen_stepping(h: float | None, stepping: AbstractStepping | None) -> AbstractStepping:
-    """The stepping of `h=` or `stepping=`."""
-    if (h is None) == (stepping is None):
-        msg = "give either h= (a constant step) or stepping=, not both and not none"
-        raise ValueError(msg)
-    if stepping is not None:
-        return stepping
-    return _constant(h) if isinstance(h, float) else Constant(h)  # pyright: ignore
-
-
-@functools.lru_cache
-def _constant(h: float) -> Constant:
-    """The same record for the same size: to take a new one apart costs a tenth of a short run (45 us)."""
-    return Constant(h)
-
-
-def stop_function(stop: Callable[..., Any] | None) -> Any:
-    """The stop condition, wrapped."""
-    return None if stop is None else user_function(stop, "stop", ("t", "q", "v"))
-
-
-def check_stop_once(stop: Any, system: System, state: State) -> None:
-    """`probe_stop`, unless this function was looked at with this state before."""
-    passed, seen = _stops(state), (split(stop).kind.key, split(system).kind.key)
-    if seen not in passed:
-        probe_stop(stop, system, state)
-        passed.add(seen)
-
-
-@remembered
-def _stops(state: State) -> set[Any]:
-    """The stop conditions that may be used from this state."""
-    del state
-    return set()
-
-
-def stride(save_every: int) -> np.int64:
-    """`save_every` as a number that is traced."""
-    if not whole(save_every, "save_every", 1) < _MOST_STEPS:
-        msg = f"save_every must be less than {_MOST_STEPS:.0e}, got {save_every:.3e}"
-        raise ValueError(msg)
-    return np.int64(save_every)
