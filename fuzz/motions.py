@@ -227,8 +227,8 @@ class Kicked(Motion):
         return n | {"declared": n["declared"] or n["stepping"] == "constant"}
 
     def asked(self, n: Numbers) -> float:
-        """A jump that is not declared is met by error estimates that are no estimates there: ten times as much."""
-        return super().asked(n) * (1.0 if n["declared"] else 10.0)
+        """A jump that is not declared is met by error estimates that are no estimates there: fifty times as much."""
+        return super().asked(n) * (1.0 if n["declared"] else 50.0)
 
     def program(self, n: Numbers) -> str:
         """Declared jumps are another program."""

@@ -141,7 +141,9 @@ def first_fall(f: Callable, t0: float, t1: float, window: float, ahead: float) -
             i = low[0]
             if i == 0:
                 return t[0]
-            return brentq(f, t[i - 1], t[i], xtol=1e-15, rtol=1e-15) if y[i - 1] > 0 else t[i - 1]
+            if not f(t[i - 1]) > 0 > f(t[i]):  # to rounding
+                return t[i - 1] if y[i - 1] <= 0 else t[i]
+            return brentq(f, t[i - 1], t[i], xtol=1e-15, rtol=1e-15)
         left = right
     return None
 
