@@ -10,6 +10,7 @@ from carom import _config
 
 _config.configure()
 
+from carom import keep as keep  # noqa: E402
 from carom import models as models  # noqa: E402
 from carom import tableaux as tableaux  # noqa: E402
 from carom.methods import IRK as IRK  # noqa: E402

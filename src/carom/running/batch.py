@@ -20,8 +20,11 @@ from carom.running.progress import Progress, progress_bar
 from carom.running.run import (
     Run,
     ask,
+    at_kept_times,
     caution,
+    chosen_keeps,
     chosen_stepping,
+    has_all_columns,
     raise_failure,
     refuse_features,
     refuse_kinds,
@@ -29,6 +32,8 @@ from carom.running.run import (
     segment_ends,
     stop_function,
     stride,
+    thin,
+    warn_of_keeps,
 )
 from carom.solution import RowStore, Solution
 from carom.state import State, Status
@@ -50,6 +55,7 @@ def simulate_batch(
     h: float | Sequence[float] | None = None,
     stepping: AbstractStepping | Sequence[AbstractStepping] | None = None,
     save_every: int = 1,
+    keep: Any = None,
     stop: Callable[..., Any] | None = None,
     progress: bool | Progress | None = None,
 ) -> list[Solution]:
@@ -57,12 +63,13 @@ def simulate_batch(
 
     Systems, methods and steppings of a list must be of one kind (the same model or functions, other numbers). A lane
     that fails does not stop the others: its solution has `status` set, and `SimulationError` is raised only if every
-    lane failed.
+    lane failed. `keep` is one list or dict for all lanes (`carom.keep`); each solution has its own `kept`.
 
     Example:
         >>> chains, states = zip(*(carom.models.dimer_chain(25, r, 0.06) for r in (0.4, 0.6, 0.8)))
         >>> sols = carom.simulate_batch(chains, states, carom.TailoredIRK(), t1=30.0, h=0.1)
     """
+    keeps = chosen_keeps(keep, save_every)
     many_h = isinstance(h, (Sequence, np.ndarray))
     steppings = [Constant(x) for x in h] if many_h else chosen_stepping(h, stepping)  # pyright: ignore
     lanes, batched = spread(system=system, state=state, method=method, stepping=steppings, t1=t1)
@@ -85,7 +92,10 @@ def simulate_batch(
         partial(caution, lane["system"], lane["state"], lane["method"], lane["stepping"], times)
         for lane, times in zip(lanes, ends)
     )
-    problem = Problem(kinds["system"], kinds["method"], kinds["stepping"], stop_function(stop), stride(save_every))
+    for lane, instants in zip(lanes, ends) if keeps is not None else ():
+        keeps.check(lane["system"], lane["state"], float(instants[-1]))
+    every = stride(save_every if keeps is None else keeps.every)
+    problem = Problem(kinds["system"], kinds["method"], kinds["stepping"], stop_function(stop), every, keeps)
     spread_over = Problem(axes["system"], axes["method"], axes["stepping"], None, None)
     times, _ = stack(ends, "jumps inside the run")
     runs = []
@@ -95,12 +105,20 @@ def simulate_batch(
         stores = [RowStore(lane["state"]) for lane in members]
         here = pick(problem, spread_over, chosen), Start(*pick((starts, times), 0, chosen))
         runs.append(Run(here[0], parts, here[1], stores, axes=spread_over))
+        thin(runs[-1])
     together(runs, progress_bar(progress, min(times[0] for times in ends), max(times[-1] for times in ends)))
     solutions = [run.solution(i) for run in runs for i in range(run.lanes or 0)][: len(lanes)]
     if all(s.status != Status.OK for s in solutions):
         raise_failure(runs[0], solutions[0])
-    told_once(partial(ask, s.method, "review", s) if s.status is Status.OK else None for s in solutions)
-    return solutions
+    told_once(partial(review, s) if s.status is Status.OK else None for s in solutions)
+    return solutions if keeps is None else [at_kept_times(s) for s in solutions]
+
+
+def review(solution: Solution) -> None:
+    """Warn about what only the course of a lane could show."""
+    if has_all_columns(solution):
+        ask(solution.method, "review", solution)
+    warn_of_keeps(solution)
 
 
 def told_once(looks: Iterable[Callable[[], Any] | None]) -> None:

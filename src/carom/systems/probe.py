@@ -46,17 +46,23 @@ def probe(system: System, state: State) -> None:
 
 def probe_stop(stop: UserFunction, system: System, state: State) -> None:
     """Refuse a stop condition that is no number, or negative at the start."""
-    shape = result(stop, "stop", state, system)
-    _one_number("stop", shape)
-    if shape.dtype == bool:
-        msg = "stop must return a number that turns negative where the run shall end, got True or False"
-        raise TypeError(msg)
+    value = probe_number(stop, "stop", system, state)
     arguments = _arguments(state, system)
-    value = float(np.squeeze(stop(_given(system, state), **arguments)))
     size = 1.0 + max(np.max(np.abs(arguments[name]), initial=0.0) for name in ("q", "v"))
     if not value >= -_ROUNDING * size:  # a run may start where another one was stopped
         msg = f"stop is {value:g} at the start (t = {float(state.t):g}); the run ends where it turns negative"
         raise ValueError(msg)
+
+
+def probe_number(fn: UserFunction, role: str, system: System, state: State) -> float:
+    """The value at the start of a function whose sign matters; refused if it is no number."""
+    shape = result(fn, role, state, system)
+    _one_number(role, shape)
+    if shape.dtype == bool:
+        where = "turns negative where the run shall end" if role == "stop" else "changes its sign"
+        msg = f"{role} must return a number that {where}, got True or False"
+        raise TypeError(msg)
+    return float(np.squeeze(fn(_given(system, state), **_arguments(state, system))))
 
 
 def result(fn: UserFunction, role: str, state: State, system: System) -> jax.ShapeDtypeStruct:
