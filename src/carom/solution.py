@@ -198,7 +198,8 @@ class Solution:
     Attributes `t, q, v, h` are NumPy arrays with one row per saved step; row 0 is the start (with h = 0). `elapsed` is
     the time since the start, exact where `t` is large. `v` is the right limit where velocities jump. `state` is the
     last state, to start from; `account` holds the evidence, `stats` the counters; `choice` what `carom.solve` picked
-    and why, None if the method was given; `notes` where a stored run comes from; `kept` what `keep=` asked for, by name.
+    and why, None if the method was given; `notes` where a stored run comes from; `kept` what was asked for by `keep=`,
+    by name.
     """
 
     def __init__(

@@ -28,11 +28,13 @@ import xarray
 from carom import methods
 from carom import stepping as steppings
 from carom.choice import Choice
+from carom.files import kept
 from carom.files import whole_files as files
 from carom.methods.base import AbstractMethod
 from carom.methods.capturing.active_set import Coefficients
 from carom.models.registry import build, registry
 from carom.running.functions import difference, reading
+from carom.running.keeping import chosen_keeps
 from carom.running.loop import Layout, Problem, Start, begin, blank_carry
 from carom.running.run import Run, finish, stop_function, stride
 from carom.running.signals import deferred
@@ -144,10 +146,11 @@ def _with_units(data: xarray.Dataset, system: System) -> xarray.Dataset:
     """Units of the coordinates: one for all as an attribute, else one per coordinate."""
     units = system.units
     if len(set(units)) == 1:
-        data["q"].attrs["units"] = units[0]
-        if system.rates:
+        if "q" in data:
+            data["q"].attrs["units"] = units[0]
+        if system.rates and "v" in data:
             data["v"].attrs["units"] = f"{units[0]} s-1"
-    elif len(units) == data.sizes["coordinate"]:
+    elif len(units) == data.sizes.get("coordinate"):
         data = data.assign_coords(unit=("coordinate", list(units)))
     return data
 
@@ -172,6 +175,7 @@ def with_carry(solution: Solution, run_id: str | None = None) -> xarray.Dataset:
         array = np.asarray(leaf)
         stored = array.astype(np.int8) if array.dtype == bool else array
         data[name] = (tuple(f"{name}[{d}]" for d in range(array.ndim)), stored)
+    kept.write(data, solution)
     described = description(solution.system, solution.method, solution.stepping)
     data.attrs |= {
         "run": run_id or uuid4().hex,
@@ -195,10 +199,11 @@ class Loaded:
     def __init__(self, data: xarray.Dataset, path: Any):
         self.data, self.path = data, path
         self.columns = {"t": data.variables["time"].to_numpy()}
-        self.columns |= {str(name): data[name].to_numpy() for name in data.data_vars if not is_carry(name)}
+        self.columns |= {str(name): data[name].to_numpy() for name in data.data_vars if is_column(name)}
+        self.kept = kept.read(data)
         self.stats = json.loads(data.attrs["stats"])
         self.choice = Choice.from_json(data.attrs["choice"]) if "choice" in data.attrs else None
-        self.t, self.q, self.v, self.h = (self.columns[name] for name in ("t", "q", "v", "h"))
+        self.t, self.h = (self.columns[name] for name in ("t", "h"))
 
     def to_pandas(self) -> pandas.DataFrame:
         """The rows as a table, a column per number; the time is its index."""
@@ -221,6 +226,18 @@ class Loaded:
 def is_carry(name: Any) -> bool:
     """Whether a variable of a dataset belongs to what `resume` needs, not to the rows."""
     return str(name).startswith("carry.")
+
+
+def is_column(name: Any) -> bool:
+    """Whether a variable of a dataset is a column of the rows."""
+    return not (is_carry(name) or kept.is_kept(name))
+
+
+def start_of(run: Loaded) -> State:
+    """The state of the first row; in place of a column that was not kept the last state stands."""
+    last = {name: run.data[f"carry.state.{name}"].to_numpy() for name in "qv"}
+    q, v = (run.columns[name][0] if name in run.columns else last[name] for name in "qv")
+    return State(q, v, run.t[0])
 
 
 @overload
@@ -325,7 +342,7 @@ def revive(run: Loaded, system: System | None = None) -> Solution:
         reached = float(run.data.attrs["reached"])
     solution = resume(run, system=system, t1=reached)
     solution.timing.update({name: run.stats[name] for name in solution.timing if name in run.stats})
-    solution.choice, solution.notes = run.choice, notes_of(run.data.attrs)
+    solution.choice, solution.notes, solution.kept = run.choice, notes_of(run.data.attrs), run.kept
     return solution
 
 
@@ -347,15 +364,16 @@ def resume(
     stepping: AbstractStepping | None = None,
     t1: float | None = None,
     save_every: int | None = None,
+    keep: Any = None,
     stop: Any = None,
     callback: Any = None,
     progress: Any = None,
 ) -> Solution:
     """Go on from a stored run to its end, or to another `t1`.
 
-    A ready-made model, its method and its stepping come back by name; a system made of the user's own functions must
-    be passed again, and must be the one that was stored. On the same machine and versions the result equals, bit for
-    bit, that of a run that was never interrupted.
+    A ready-made model, its method and its stepping come back by name; a system made of the user's own functions, and
+    what the run keeps (`keep=`), must be passed again, and must be what was stored. On the same machine and versions
+    the result equals, bit for bit, that of a run that was never interrupted.
 
     Example:
         >>> sol = carom.resume("run.nc", t1=60.0)
@@ -363,9 +381,9 @@ def resume(
     with deferred():
         options = {"system": system, "method": method, "stepping": stepping, "t1": t1}
         stored = path if isinstance(path, Loaded) else newest(path)
-        run = going_on(stored, **options, save_every=save_every, stop=stop)
+        run = going_on(stored, **options, save_every=save_every, keep=keep, stop=stop)
         solution = finish(run, callback, progress, None)
-        solution.notes = gone_on(stored) | {"save_every": int(run.problem.save_every)}
+        solution.notes = gone_on(stored) | ({} if keep is not None else {"save_every": int(run.problem.save_every)})
         return solution
 
 
@@ -377,35 +395,46 @@ def going_on(
     stepping: AbstractStepping | None = None,
     t1: float | None = None,
     save_every: int | None = None,
+    keep: Any = None,
     stop: Any = None,
 ) -> Run:
     """A stored run, ready to go on."""
     with files.readable(stored.path):
         attributes = stored.data.attrs
+        keeps = chosen_keeps(keep, save_every or 1)
         save_every = int(attributes.get("save_every", 1)) if save_every is None else save_every
-        system = system or _stored_model(attributes, stored.q.shape[1])
+        state = start_of(stored)
+        system = system or _stored_model(attributes, state.q.size)
         if method is None:
             method = cast(AbstractMethod, rebuild(json.loads(attributes["method"]), "method"))
         if stepping is None:
             stepping = cast(AbstractStepping, rebuild(json.loads(attributes["stepping"]), "stepping"))
-        state = State(stored.q[0], stored.v[0], stored.t[0])
         method = method.tuned(system, state, stepping.longest)
         _refuse_another(description(system, method, stepping), attributes)
+        if keeps is not None:
+            kept.refuse_others(keeps, attributes)
         instants = np.full(int(attributes["ends"]), stored.t[0])
-        problem = Problem(system, method, stepping, stop_function(stop), stride(save_every))
+        every = save_every if keeps is None else keeps.every
+        problem = Problem(system, method, stepping, stop_function(stop), stride(every), keeps)
         template = (begin if method.concrete_init else blank_carry)(problem, Start(state, instants))
         carry = _restore(template, stored.data)
         store = _restored_rows(stored, state)
     if t1 is not None:
         carry = extend(carry, float(t1), np.asarray(system.jumps))
     start, finished = Start(state, np.asarray(carry.instants)), bool(carry.done)
-    return Run(problem, [(system, method, stepping)], start, [store], carry=carry, finished=finished)
+    if keeps is None and not finished:
+        kept.refuse_others(None, attributes)
+    run = Run(problem, [(system, method, stepping)], start, [store], carry=carry, finished=finished)
+    if run.keeping is not None:
+        run.keeping.restore(stored.kept)
+        run.problem.keeps.check(system, state, float(carry.instants[-1]))
+    return run
 
 
 def _restored_rows(stored: Loaded, state: State) -> RowStore:
     store = RowStore(state)
     columns = stored.columns | {"keep": np.ones(len(stored.t)), "t": stored.columns["elapsed"]}
-    first = ("k", "keep", "t", "h", "q", "v")
+    first = tuple(name for name in ("k", "keep", "t", "h", "q", "v") if name in columns)
     ordered = (*first, *(n for n in columns if n not in (*first, "elapsed")))
     rows = np.concatenate([columns[n].reshape(len(stored.t), -1).astype(float) for n in ordered], axis=1)
     append([store], Layout(ordered, tuple(columns[n].shape[1:] for n in ordered)), rows[1:, None])
@@ -430,6 +459,8 @@ def extend(carry: Carry, t1: float, jumps: np.ndarray) -> Carry:
 def _restore(template: Carry, data: xarray.Dataset) -> Carry:
     """The stored carry, found by name; it must fit what this version of carom and this system would carry."""
     leaves, stored = [], [str(name) for name in data.data_vars if is_carry(name)]
+    if template.kept is None:
+        stored = [name for name in stored if not name.startswith("carry.kept")]
     for name, leaf in _named_leaves(template):
         if name not in stored:
             raise ValueError(_misfit(f"{name} is missing", data))

@@ -117,8 +117,8 @@ class AbstractKeep(eqx.Module):
         """The memory after a step."""
 
     @abc.abstractmethod
-    def result(self, memory: PyTree, places: Places, carry: Carry, state: State) -> Any:
-        """What was found; of memories with a ring, in `places`; `state` is the last state as the user sees it."""
+    def result(self, memory: PyTree, places: Places, solution: Any) -> Any:
+        """What was found, in a `carom.Solution`; what a ring holds, or the host took from it, is in `places`."""
 
     @property
     def grows(self) -> bool:

@@ -15,7 +15,7 @@ from carom.keep.places import Times
 from carom.methods.base import AbstractMethod
 from carom.state import Row, State, shortened
 from carom.stepping.base import AbstractStepping
-from carom.systems.arguments import names_of, whole
+from carom.systems.arguments import whole
 from carom.systems.system import System
 
 PyTree = Any
@@ -65,10 +65,12 @@ class Keeps(eqx.Module):
             if isinstance(one, (Columns, Times)):
                 rows.append(one)
             if isinstance(one, AbstractKeep):
-                entries[_checked(name) if isinstance(keep, Mapping) else f"{one.kind} {kinds[:i].count(one.kind)}"] = one
+                usual = f"{one.kind} {kinds[:i].count(one.kind)}"
+                entries[_checked(name) if isinstance(keep, Mapping) else usual] = one
             elif not isinstance(one, Columns):
-                hint = f"; write {one.__name__.lower()}(...)" if isinstance(one, type) else ""
-                msg = f"keep[{name!r}] must be a keep such as carom.keep.final(), got {shortened(one)}{hint}"
+                kind = getattr(one, "__name__", "") if isinstance(one, type) else ""
+                got = f"the class {kind}; write {kind.lower()}(...)" if kind else shortened(one)
+                msg = f"keep[{name!r}] must be a keep such as carom.keep.final(), got {got}"
                 raise TypeError(msg)
         if len(rows) > 1:
             msg = "keep: give one of columns and times, once: each decides which rows the solution has"

@@ -13,7 +13,7 @@ from jaxtyping import Array, Int
 
 from carom.keep.base import AbstractKeep, Places, Ring, Taken, place
 from carom.running.crossing import PLACES, bisected, looks, number_at
-from carom.state import Carry, Numbers, State, reals, shortened
+from carom.state import Numbers, State, reals, shortened
 from carom.stepping import Constant
 from carom.systems.arguments import UserFunction, plain_numbers, user_function, whole
 from carom.systems.probe import probe_number
@@ -53,9 +53,8 @@ class AbstractInstants(AbstractKeep):
 
         return jax.lax.while_loop(due, write, memory)
 
-    def result(self, memory: Marked, places: Places, carry: Carry, state: State) -> Places:
+    def result(self, memory: Marked, places: Places, solution: Any) -> Places:
         """The places."""
-        del memory, carry, state
         return places
 
 
@@ -236,9 +235,8 @@ class Section(AbstractKeep):
             memory.ring.put(places, wanted),
         )
 
-    def result(self, memory: Crossings, places: Places, carry: Carry, state: State) -> Places:
+    def result(self, memory: Crossings, places: Places, solution: Any) -> Places:
         """The places."""
-        del memory, carry, state
         return places
 
     def not_finite_at(self, memory: Crossings) -> Array:
@@ -269,6 +267,7 @@ class Final(AbstractKeep):
     def update(self, memory: None, taken: Taken) -> None:
         """Nothing to remember."""
 
-    def result(self, memory: None, places: Places, carry: Carry, state: State) -> Places:
+    def result(self, memory: None, places: Places, solution: Any) -> Places:
         """The last state as it is."""
-        return Places(*(np.asarray(x) for x in (state.t, state.q, state.v, carry.state.t)))
+        state, elapsed = solution.state, solution.carry.state.t
+        return Places(*(np.asarray(x) for x in (state.t, state.q, state.v, elapsed)))

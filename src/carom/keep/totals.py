@@ -12,10 +12,11 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.keep.base import AbstractKeep, Places, Taken
-from carom.state import Carry, Clock, State, shortened
+from carom.state import State, shortened
 from carom.stepping.base import choose
 from carom.systems.arguments import Given, UserFunction, names_of, user_function
 from carom.systems.contact_rows import Event
+from carom.systems.probe import result
 from carom.systems.system import System
 
 
@@ -57,16 +58,16 @@ class Peak(AbstractKeep):
         i = jnp.argmax(sizes)
         return choose(taken.accepted & (sizes[i] > memory.value), Highest(sizes[i], taken.b.t, i), memory)
 
-    def result(self, memory: Highest, places: Places, carry: Carry, state: State) -> Highest:
+    def result(self, memory: Highest, places: Places, solution: Any) -> Highest:
         """With the user's time."""
-        return Highest(float(memory.value), float(Clock.of(carry).time(memory.t)), int(memory.index))
+        return Highest(float(memory.value), float(solution.clock.time(memory.t)), int(memory.index))
 
 
 class Count(AbstractKeep):
     """How often the laws did something: "closes", "opens", "sticks", "slips", "reverses" or "bounces".
 
     Example:
-        >>> sol = carom.simulate(system, state, carom.EventCapturing(), t1=1.0, h=0.01, keep=[carom.keep.count("closes")])
+        >>> sol = carom.simulate(ball, state, carom.MoreauMidpoint(), t1=1.0, h=0.01, keep=[carom.keep.count("closes")])
         >>> sol.kept["count 0"]
     """
 
@@ -90,7 +91,7 @@ class Count(AbstractKeep):
         code = Event[self.event.upper()]
         return memory + jnp.sum(taken.accepted & (taken.column("event", "count") == code))
 
-    def result(self, memory: Array, places: Places, carry: Carry, state: State) -> int:
+    def result(self, memory: Array, places: Places, solution: Any) -> int:
         """As a number."""
         return int(memory)
 
@@ -104,7 +105,8 @@ class Reduce(AbstractKeep):
         finish: function of the last value, called on the host; by default the value itself.
 
     Example:
-        >>> mean = carom.keep.reduce((0.0, 0.0), lambda s, t, q, v, h: (s[0] + h * q[0], s[1] + h), lambda s: s[0] / s[1])
+        >>> sums = lambda s, t, q, v, h: (s[0] + h * q[0], s[1] + h)
+        >>> mean = carom.keep.reduce((0.0, 0.0), sums, lambda s: s[0] / s[1])
         >>> sol = carom.simulate(system, state, method, t1=1.0, h=0.01, keep={"mean": mean})
         >>> sol.kept["mean"]
     """
@@ -121,17 +123,16 @@ class Reduce(AbstractKeep):
             msg = f"keep.reduce: finish must be a function of the last value, got {shortened(finish)}"
             raise TypeError(msg)
         try:
-            self.start = jax.tree.map(jnp.asarray, init)
+            self.start = _arrays(init)
         except (TypeError, ValueError):
-            msg = f"keep.reduce: init must be a number, an array or a tuple, list or dict of them, got {shortened(init)}"
+            msg = f"keep.reduce: init must be a number, an array, or a tuple or dict of them, got {shortened(init)}"
             raise TypeError(msg) from None
         self.finish = finish
 
     def check(self, name: str, system: System, state: State, t1: float) -> None:
         """The value must keep its shape."""
         first = jax.eval_shape(lambda: self.start)
-        given = Given(system.params, state.t)
-        same = jax.eval_shape(lambda: self.updated(self.start, given, jnp.zeros(()), state.q, state.v, jnp.ones(())))
+        same = result(self.step, name, state, system, _arrays, value=self.start, h=np.float64(1.0))
         shapes = [[x.shape for x in jax.tree.leaves(tree)] for tree in (first, same)]
         if jax.tree.structure(first) != jax.tree.structure(same) or shapes[0] != shapes[1]:
             msg = f"{name}: update must return a value like init, got {_shape(same)} for {_shape(first)}"
@@ -139,7 +140,7 @@ class Reduce(AbstractKeep):
 
     def updated(self, value: Any, given: Given, t: Array, q: Array, v: Array, h: Array) -> Any:
         """The value after a step."""
-        return jax.tree.map(jnp.asarray, self.step(given, value=value, t=t, q=q, v=v, h=h))
+        return _arrays(self.step(given, value=value, t=t, q=q, v=v, h=h))
 
     def init(self, system: System, state: State) -> Any:
         """The start, with numbers of the type that `update` makes of them."""
@@ -153,10 +154,14 @@ class Reduce(AbstractKeep):
         value = self.updated(memory, taken.system.given, row.t, row.q, row.v, row.h)
         return choose(taken.accepted, jax.tree.map(lambda x, old: x.astype(old.dtype), value, memory), memory)
 
-    def result(self, memory: Any, places: Places, carry: Carry, state: State) -> Any:
+    def result(self, memory: Any, places: Places, solution: Any) -> Any:
         """What `finish` makes of the last value."""
         value = jax.tree.map(np.asarray, memory)
         return value if self.finish is None else self.finish(value)
+
+
+def _arrays(tree: Any) -> Any:
+    return jax.tree.map(jnp.asarray, tree)
 
 
 def _shape(tree: Any) -> str:

@@ -15,16 +15,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from carom.methods.base import AbstractMethod
+from carom.running.keeping import at_kept_times, chosen_keeps, has_all_columns, thin, warn_of_keeps
 from carom.running.loop import Problem, Start
 from carom.running.progress import Progress, progress_bar
 from carom.running.run import (
     Run,
     ask,
-    at_kept_times,
     caution,
-    chosen_keeps,
     chosen_stepping,
-    has_all_columns,
     raise_failure,
     refuse_features,
     refuse_kinds,
@@ -32,8 +30,6 @@ from carom.running.run import (
     segment_ends,
     stop_function,
     stride,
-    thin,
-    warn_of_keeps,
 )
 from carom.solution import RowStore, Solution
 from carom.state import State, Status
@@ -92,8 +88,10 @@ def simulate_batch(
         partial(caution, lane["system"], lane["state"], lane["method"], lane["stepping"], times)
         for lane, times in zip(lanes, ends)
     )
-    for lane, instants in zip(lanes, ends) if keeps is not None else ():
-        keeps.check(lane["system"], lane["state"], float(instants[-1]))
+    if keeps is not None:
+        spans = {(times[0], times[-1]): lane for lane, times in zip(lanes, ends)}
+        for (_, end), lane in spans.items():
+            keeps.check(lane["system"], lane["state"], float(end))
     every = stride(save_every if keeps is None else keeps.every)
     problem = Problem(kinds["system"], kinds["method"], kinds["stepping"], stop_function(stop), every, keeps)
     spread_over = Problem(axes["system"], axes["method"], axes["stepping"], None, None)
@@ -103,9 +101,9 @@ def simulate_batch(
         members = [lanes[i] for i in chosen]
         parts = [(lane["system"], lane["method"], lane["stepping"]) for lane in members]
         stores = [RowStore(lane["state"]) for lane in members]
+        thin(stores, keeps)
         here = pick(problem, spread_over, chosen), Start(*pick((starts, times), 0, chosen))
         runs.append(Run(here[0], parts, here[1], stores, axes=spread_over))
-        thin(runs[-1])
     together(runs, progress_bar(progress, min(times[0] for times in ends), max(times[-1] for times in ends)))
     solutions = [run.solution(i) for run in runs for i in range(run.lanes or 0)][: len(lanes)]
     if all(s.status != Status.OK for s in solutions):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import jax
@@ -9,8 +10,9 @@ import numpy as np
 
 from carom.keep.base import Ring, as_places, ring_of
 from carom.keep.keeps import RECENT, Keeps, current
-from carom.solution import Solution
-from carom.state import Carry, Clock
+from carom.solution import RowStore, Solution
+from carom.state import Carry, Clock, Numbers, Status
+from carom.systems.arguments import users_frame
 
 
 class Grown:
@@ -79,7 +81,7 @@ class Keeping:
             ring = ring_of(memory)
             grown = self.grown[lane].get(name)
             rows = np.zeros((0, 1)) if ring is None else grown.rows if grown and grown.blocks else in_order(ring)
-            found[name] = self.keeps.entries[name].result(memory, as_places(rows, carry), carry, solution.state)
+            found[name] = self.keeps.entries[name].result(memory, as_places(rows, carry), solution)
         return {name: found[name] for name in self.keeps.entries}
 
 
@@ -106,3 +108,50 @@ def not_finite(solution: Solution) -> str:
         if t is not None and np.isfinite(t):
             return f"{name} is NaN at t = {float(Clock.of(solution.carry).time(t)):.9g}"
     return ""
+
+
+def chosen_keeps(keep: Any, save_every: int, save_at: Numbers | None = None) -> Keeps | None:
+    """The keeps of `keep=`, which decide on the rows alone."""
+    if keep is None:
+        return None
+    if save_every != 1 or save_at is not None:
+        name, other = ("save_every", "columns(every=...)") if save_at is None else ("save_at", "times(...)")
+        msg = f"give keep= or {name}=, not both: with keep= write carom.keep.{other}"
+        raise ValueError(msg)
+    return Keeps.of(keep)
+
+
+def thin(stores: list[RowStore], keeps: Keeps | None) -> None:
+    """Let the stores drop rows that no time of `carom.keep.times` needs."""
+    if keeps is not None and keeps.times is not None:
+        for store in stores:
+            store.wanted = keeps.times[1].times - float(store.start.t)
+
+
+def at_kept_times(solution: Solution) -> Solution:
+    """The solution with rows at the times of `carom.keep.times`, if there are any and the run came by."""
+    if solution.keeps.times is None or len(solution) == 1 or solution.status is not Status.OK:
+        return solution
+    name, times = solution.keeps.times
+    found = solution.kept[name]
+    sampled = solution.interpolated(reached(solution, times.times))
+    for column in ("q", "v"):
+        sampled.columns[column][: len(found.t)] = getattr(found, column)
+    return sampled
+
+
+def has_all_columns(solution: Solution) -> bool:
+    """Whether its rows hold what methods look at after a run."""
+    return solution.keeps is None or solution.keeps.has_all_columns
+
+
+def warn_of_keeps(solution: Solution) -> None:
+    """Warn about what was to be kept and never happened."""
+    for text in cautions(solution):
+        warnings.warn(text, stacklevel=users_frame())
+
+
+def reached(solution: Solution, save_at: Numbers) -> np.ndarray:
+    """The times that a run got to; if it was stopped before the last of them, its end in their place."""
+    times, end = np.atleast_1d(np.asarray(save_at, float)), solution.t[-1]
+    return times if np.max(times) <= end else np.append(times[times <= end], end)

@@ -18,9 +18,19 @@ from jax.core import Tracer
 
 from carom.keep.keeps import Keeps
 from carom.methods.base import AbstractMethod
-from carom.running import keeping, loop
+from carom.running import loop
 from carom.running.compiled import remembered, split
 from carom.running.evidence import warn_of_created_energy
+from carom.running.keeping import (
+    Keeping,
+    at_kept_times,
+    chosen_keeps,
+    has_all_columns,
+    not_finite,
+    reached,
+    thin,
+    warn_of_keeps,
+)
 from carom.running.loop import Problem, Start, advance, begin, blank_carry, first_carry
 from carom.running.progress import Progress, progress_bar
 from carom.running.signals import deferred, look
@@ -68,7 +78,7 @@ class Run:
         self.compiled_start = None if concrete else start
         self._carry = begin(problem, start, axes) if concrete and carry is None else carry
         self.axes, self.rows = axes, rows
-        self.keeping = None if problem.keeps is None else keeping.Keeping(problem.keeps, len(stores))
+        self.keeping = None if problem.keeps is None else Keeping(problem.keeps, len(stores))
         self.lanes = None if axes is None else len(stores)
         self.attempts = int(min(max(_FIRST_NUMBERS / start.state.q.size, 4), 512))
         self.seconds = self.compile_seconds = 0.0
@@ -245,7 +255,7 @@ def finish(run: Run, callback: Any, progress: Any, save_at: Numbers | None) -> S
     t0, *_, t1 = run.start.instants.tolist()
     if save_at is not None:
         run.stores[0].thin_to(np.asarray(reals(save_at, "save_at", "a list of times")), t0, t1)
-    thin(run)
+    thin(run.stores, run.problem.keeps)
     run.go(callback, progress_bar(progress, t0, t1))
     solution = run.solution()
     if run.failed:
@@ -261,59 +271,13 @@ def finish(run: Run, callback: Any, progress: Any, save_at: Numbers | None) -> S
     return solution if save_at is None else solution.interpolated(reached(solution, save_at))
 
 
-def chosen_keeps(keep: Any, save_every: int, save_at: Numbers | None = None) -> Keeps | None:
-    """The keeps of `keep=`, which decide on the rows alone."""
-    if keep is None:
-        return None
-    if save_every != 1 or save_at is not None:
-        name, other = ("save_every", "columns(every=...)") if save_at is None else ("save_at", "times(...)")
-        msg = f"give keep= or {name}=, not both: with keep= write carom.keep.{other}"
-        raise ValueError(msg)
-    return Keeps.of(keep)
-
-
-def thin(run: Run) -> None:
-    """Let the stores drop rows that no time of `carom.keep.times` needs."""
-    chosen = run.problem.keeps and run.problem.keeps.times
-    for store in run.stores if chosen else ():
-        store.wanted = chosen[1].times - float(store.start.t)
-
-
-def at_kept_times(solution: Solution) -> Solution:
-    """The solution with rows at the times of `carom.keep.times`, if there are any."""
-    if solution.keeps.times is None:
-        return solution
-    name, times = solution.keeps.times
-    found = solution.kept[name]
-    sampled = solution.interpolated(reached(solution, times.times))
-    for column in ("q", "v"):
-        sampled.columns[column][: len(found.t)] = getattr(found, column)
-    return sampled
-
-
-def has_all_columns(solution: Solution) -> bool:
-    """Whether its rows hold what methods look at after a run."""
-    return solution.keeps is None or solution.keeps.has_all_columns
-
-
-def warn_of_keeps(solution: Solution) -> None:
-    """Warn about what was to be kept and never happened."""
-    for text in keeping.cautions(solution):
-        warnings.warn(text, stacklevel=users_frame())
-
-
-def reached(solution: Solution, save_at: Numbers) -> np.ndarray:
-    """The times that a run got to; if it was stopped before the last of them, its end in their place."""
-    times, end = np.atleast_1d(np.asarray(save_at, float)), solution.t[-1]
-    return times if np.max(times) <= end else np.append(times[times <= end], end)
-
-
 def raise_failure(run: Run, solution: Solution) -> NoReturn:
     """Turn a bad status into an exception that names time, step, cause and remedy."""
     status, carry = solution.status, solution.carry
     where = f"in the step from t = {float(solution.state.t):.9g} (step {int(carry.k) + 1})"
-    if named := keeping.not_finite(solution):
-        raise SimulationError(f"{named}: the run ends there", solution, Status.NOT_FINITE)
+    if named := not_finite(solution):
+        msg = f"{named}: the run ends there"
+        raise SimulationError(msg, solution, Status.NOT_FINITE)
     ahead = (solution.running, carry.state, reach(solution), run.problem.stop)
     if status not in _KNOWN and (named := not_finite_ahead(*ahead)):
         msg = f"{named}: the run ends {where} with {type(run.problem.method).__name__}"

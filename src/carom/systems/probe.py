@@ -65,13 +65,16 @@ def probe_number(fn: UserFunction, role: str, system: System, state: State) -> f
     return float(np.squeeze(fn(_given(system, state), **_arguments(state, system))))
 
 
-def result(fn: UserFunction, role: str, state: State, system: System) -> jax.ShapeDtypeStruct:
-    """Shape and type of what a function returns; its failure is told in the user's words."""
-    given, arguments = _given(system, state), _arguments(state, system)
+def result(fn: UserFunction, role: str, state: State, system: System, arrays: Any = jnp.asarray, **more: Any) -> Any:
+    """Shape and type of what a function returns; its failure is told in the user's words.
+
+    `arrays` makes arrays of what it returns, `more` are arguments beyond those of functions of a system.
+    """
+    given, arguments = _given(system, state), _arguments(state, system) | more
     name = _called(fn.fn, role)
 
     def with_numpy() -> Any:
-        return jnp.asarray(fn(jax.tree.map(np.asarray, given), **arguments))
+        return arrays(fn(jax.tree.map(np.asarray, given), **arguments))
 
     with np.errstate(all="ignore"):
         try:
@@ -82,7 +85,7 @@ def result(fn: UserFunction, role: str, state: State, system: System) -> jax.Sha
         except Exception:  # noqa: BLE001, S110
             pass  # NumPy arrays lack some of what traced ones have
     try:
-        return jax.eval_shape(lambda available: jnp.asarray(_something(fn(given, **available))), arguments)
+        return jax.eval_shape(lambda available: arrays(_something(fn(given, **available))), arguments)
     except _NOT_TRACEABLE:
         msg = f"{name}: use jax.numpy in place of numpy and math, and jnp.where in place of if"
         raise TypeError(msg) from None
@@ -114,7 +117,7 @@ def _something(value: Any) -> Any:
     if value is None:
         msg = "returned nothing (is there a return?)"
         raise TypeError(msg)
-    if jnp.iscomplexobj(value):
+    if any(jnp.iscomplexobj(x) for x in jax.tree.leaves(value)):
         msg = "returned complex numbers: carom's are real"
         raise TypeError(msg)
     return value
