@@ -16,11 +16,18 @@ from carom.systems.arguments import names_of
 
 _RECORDS = {"places": Places, "highest": Highest}
 _PREFIX = "kept."
+_COLUMNS = "keep.columns"
 
 
 def is_kept(name: Any) -> bool:
     """Whether a variable of a dataset belongs to what keeps found."""
     return str(name).startswith(_PREFIX)
+
+
+def needed(attributes: dict[str, Any]) -> tuple[str, ...]:
+    """The columns of places that a stored run must have, unless it was asked to keep others."""
+    columns = json.loads(attributes.get("keeps", "{}")).get(_COLUMNS)
+    return ("q", "v") if columns is None or columns["names"] == "()" else ()
 
 
 def write(data: xarray.Dataset, solution: Solution) -> None:
@@ -67,7 +74,7 @@ def described(keeps: Keeps | None) -> dict[str, dict[str, str]]:
     """All that decides what is kept, by name: numbers, choices, and what each function reads."""
     if keeps is None:
         return {}
-    records: dict[str, Any] = dict(keeps.entries) | {"columns": keeps.columns}
+    records: dict[str, Any] = dict(keeps.entries) | {_COLUMNS: keeps.columns}
     return {name: _described(record) for name, record in records.items() if record is not None}
 
 

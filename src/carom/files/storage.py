@@ -203,7 +203,7 @@ class Loaded:
         self.kept = kept.read(data)
         self.stats = json.loads(data.attrs["stats"])
         self.choice = Choice.from_json(data.attrs["choice"]) if "choice" in data.attrs else None
-        self.t, self.h = (self.columns[name] for name in ("t", "h"))
+        self.t, self.h, *_ = (self.columns[name] for name in ("t", "h", *kept.needed(data.attrs)))
 
     def to_pandas(self) -> pandas.DataFrame:
         """The rows as a table, a column per number; the time is its index."""

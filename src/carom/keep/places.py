@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -33,9 +34,9 @@ class Marked(eqx.Module):
 class AbstractInstants(AbstractKeep):
     """The states at instants that are known beforehand."""
 
+    @abc.abstractmethod
     def at(self, k: Array, system: System, stepping: Any) -> Array:
         """The elapsed time of instant k."""
-        raise NotImplementedError
 
     def update(self, memory: Marked, taken: Taken) -> Marked:
         """Write the instants that this step reached; one at its end is its state, others are interpolated."""
