@@ -7,6 +7,7 @@ Importing carom turns on JAX's 64-bit mode (opt out: `CAROM_X64=0`) and its pers
 from typing import Any
 
 from carom import _config as _config
+from carom import keep as keep
 from carom import models as models
 from carom import tableaux as tableaux
 from carom.joining import join as join

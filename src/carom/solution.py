@@ -70,7 +70,8 @@ class Solution:
     Attributes `t, q, v, h` are NumPy arrays with one row per saved step; row 0 is the start (with h = 0). `elapsed` is
     the time since the start, exact where `t` is large. `v` is the right limit where velocities jump. `state` is the
     last state, to start from; `account` holds the evidence, `stats` the counters; `choice` what `carom.solve` picked
-    and why, None if the method was given; `notes` where a stored run comes from.
+    and why, None if the method was given; `notes` where a stored run comes from; `kept` what was asked for by `keep=`,
+    by name.
     """
 
     def __init__(
@@ -87,6 +88,8 @@ class Solution:
         self.columns, self.carry, self.timing = columns, carry, timing
         self.choice = choice
         self.notes: dict[str, Any] = {}
+        self.keeps: Any = None
+        self.kept: dict[str, Any] = {}
 
     def __getattr__(self, name: str) -> Any:
         columns = self.__dict__.get("columns", {})
@@ -102,7 +105,7 @@ class Solution:
         return len(self.columns["t"])
 
     def __repr__(self) -> str:
-        n = self.columns["q"].shape[1]
+        n = self.carry.state.q.shape[0]
         coordinates = "1 coordinate" if n == 1 else f"{n} coordinates"
         span = f"t = {self.t[0]:g} to {self.t[-1]:g}"
         return (
@@ -169,8 +172,11 @@ class Solution:
     def events(self) -> np.recarray:
         """Switching points in order of time: `time`, `contact` and `kind` (closes, opens, sticks, slips, reverses).
 
-        `time` is the instant from which the new mode acts; friction elements count on after the contacts.
+        `time` is the instant from which the new mode acts; friction elements count on after the contacts. Empty where
+        no events are recorded.
         """
+        if "event" not in self.columns:
+            return event_table(self.system, self.state, np.zeros(0), np.zeros((0, 0), int))
         return event_table(self.system, self.state, self.t - self.h, self.event)
 
     @property
@@ -252,7 +258,7 @@ class Solution:
         columns["t"], columns["elapsed"] = times, elapsed
         parts = (self.system, self.method, self.stepping)
         sampled = Solution(*parts, columns, self.carry, self.timing, self.choice)
-        sampled.notes = self.notes
+        sampled.notes, sampled.keeps, sampled.kept = self.notes, self.keeps, self.kept
         if "event" in columns:
             sampled.events = self.events  # those between the times as well
         return sampled

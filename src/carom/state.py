@@ -178,7 +178,7 @@ class Carry(eqx.Module):
     Inside a run time is the time since its start: `state.t` and `ends` are elapsed times. `instants` are the same ends
     as the user knows them, the first of them the epoch that is added to t wherever a user's function is called.
     `work` is the work of all laws since the start, after step k in its entry k modulo its length, so that a stepping
-    that goes back takes its work back; the loop keeps it.
+    that goes back takes its work back; the loop keeps it. `kept` are the memories of keeps (`carom.keep`).
     """
 
     state: State
@@ -192,6 +192,7 @@ class Carry(eqx.Module):
     done: Array
     counts: Counts
     work: Float[Array, " recent"] | None = None
+    kept: PyTree = None
 
     @property
     def epoch(self) -> Array:
@@ -233,6 +234,13 @@ class Row(eqx.Module):
     q: Array
     v: Array
     info: Info
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns by name, in the order in which they are packed."""
+        leaves = jax.tree_util.tree_flatten_with_path(self)[0]
+        names = [jax.tree_util.keystr(path, simple=True, separator=".").removeprefix("info.") for path, _ in leaves]
+        return dict(zip(names, (leaf for _, leaf in leaves)))
 
 
 class SimulationError(RuntimeError):

@@ -107,9 +107,10 @@ def _with_units(data: xarray.Dataset, system: System) -> xarray.Dataset:
     """Units of the coordinates: one for all as an attribute, else one per coordinate."""
     units = system.units
     if len(set(units)) == 1:
-        data["q"].attrs["units"] = units[0]
-        if system.rates:
+        if "q" in data:
+            data["q"].attrs["units"] = units[0]
+        if system.rates and "v" in data:
             data["v"].attrs["units"] = f"{units[0]} s-1"
-    elif len(units) == data.sizes["coordinate"]:
+    elif len(units) == data.sizes.get("coordinate"):
         data = data.assign_coords(unit=("coordinate", list(units)))
     return data

@@ -14,15 +14,27 @@ import jax.numpy as jnp
 import numpy as np
 import xarray
 
+from carom.files import kept
 from carom.files import whole_files as files
 from carom.files.datasets import gone_on
 from carom.files.identity import description, refuse_another, versions
 from carom.files.plain import rebuild
-from carom.files.storage import Loaded, is_carry, merged, named_leaves, newest, parts_folder, unfinished_parts, whole
+from carom.files.storage import (
+    Loaded,
+    is_carry,
+    merged,
+    named_leaves,
+    newest,
+    parts_folder,
+    start_of,
+    unfinished_parts,
+    whole,
+)
 from carom.methods.base import AbstractMethod
 from carom.models.registry import build, registry
 from carom.rows import RowStore, append
 from carom.running.asking import stop_function, stride
+from carom.running.keeping import chosen_keeps
 from carom.running.loop import Layout, Problem, Start, begin, blank_carry
 from carom.running.run import Run, finish
 from carom.running.signals import deferred
@@ -43,15 +55,16 @@ def resume(
     stepping: AbstractStepping | None = None,
     t1: float | None = None,
     save_every: int | None = None,
+    keep: Any = None,
     stop: Any = None,
     callback: Any = None,
     progress: Any = None,
 ) -> Solution:
     """Go on from a stored run to its end, or to another `t1`.
 
-    A ready-made model, its method and its stepping come back by name; a system made of the user's own functions must
-    be passed again, and must be the one that was stored. On the same machine and versions the result equals, bit for
-    bit, that of a run that was never interrupted.
+    A ready-made model, its method and its stepping come back by name; a system made of the user's own functions, and
+    what the run keeps (`keep=`), must be passed again, and must be what was stored. On the same machine and versions
+    the result equals, bit for bit, that of a run that was never interrupted.
 
     Example:
         >>> sol = carom.resume("run.nc", t1=60.0)
@@ -59,9 +72,9 @@ def resume(
     with deferred():
         options = {"system": system, "method": method, "stepping": stepping, "t1": t1}
         stored = path if isinstance(path, Loaded) else newest(path)
-        run = going_on(stored, **options, save_every=save_every, stop=stop)
+        run = going_on(stored, **options, save_every=save_every, keep=keep, stop=stop)
         solution = finish(run, callback, progress, None)
-        solution.notes = gone_on(stored) | {"save_every": int(run.problem.save_every)}
+        solution.notes = gone_on(stored) | ({} if keep is not None else {"save_every": int(run.problem.save_every)})
         return solution
 
 
@@ -73,35 +86,46 @@ def going_on(
     stepping: AbstractStepping | None = None,
     t1: float | None = None,
     save_every: int | None = None,
+    keep: Any = None,
     stop: Any = None,
 ) -> Run:
     """A stored run, ready to go on."""
     with files.readable(stored.path):
         attributes = stored.data.attrs
+        keeps = chosen_keeps(keep, save_every or 1)
         save_every = int(attributes.get("save_every", 1)) if save_every is None else save_every
-        system = system or _stored_model(attributes, stored.q.shape[1])
+        state = start_of(stored)
+        system = system or _stored_model(attributes, state.q.size)
         if method is None:
             method = cast(AbstractMethod, rebuild(json.loads(attributes["method"]), "method"))
         if stepping is None:
             stepping = cast(AbstractStepping, rebuild(json.loads(attributes["stepping"]), "stepping"))
-        state = State(stored.q[0], stored.v[0], stored.t[0])
         method = method.tuned(system, state, stepping.longest)
         refuse_another(description(system, method, stepping), attributes)
+        if keeps is not None:
+            kept.refuse_others(keeps, attributes)
         instants = np.full(int(attributes["ends"]), stored.t[0])
-        problem = Problem(system, method, stepping, stop_function(stop), stride(save_every))
+        every = save_every if keeps is None else keeps.every
+        problem = Problem(system, method, stepping, stop_function(stop), stride(every), keeps)
         template = (begin if method.concrete_init else blank_carry)(problem, Start(state, instants))
         carry = _restore(template, stored.data)
         store = _restored_rows(stored, state)
     if t1 is not None:
         carry = extend(carry, float(t1), np.asarray(system.jumps))
     start, finished = Start(state, np.asarray(carry.instants)), bool(carry.done)
-    return Run(problem, [(system, method, stepping)], start, [store], carry=carry, finished=finished)
+    if keeps is None and not finished:
+        kept.refuse_others(None, attributes)
+    run = Run(problem, [(system, method, stepping)], start, [store], carry=carry, finished=finished)
+    if run.keeping is not None:
+        run.keeping.restore(stored.kept)
+        run.problem.keeps.check(system, state, float(carry.instants[-1]))
+    return run
 
 
 def _restored_rows(stored: Loaded, state: State) -> RowStore:
     store = RowStore(state)
     columns = stored.columns | {"keep": np.ones(len(stored.t)), "t": stored.columns["elapsed"]}
-    first = ("k", "keep", "t", "h", "q", "v")
+    first = tuple(name for name in ("k", "keep", "t", "h", "q", "v") if name in columns)
     ordered = (*first, *(n for n in columns if n not in (*first, "elapsed")))
     rows = np.concatenate([columns[n].reshape(len(stored.t), -1).astype(float) for n in ordered], axis=1)
     append([store], Layout(ordered, tuple(columns[n].shape[1:] for n in ordered)), rows[1:, None])
@@ -126,6 +150,8 @@ def extend(carry: Carry, t1: float, jumps: np.ndarray) -> Carry:
 def _restore(template: Carry, data: xarray.Dataset) -> Carry:
     """The stored carry, found by name; it must fit what this version of carom and this system would carry."""
     leaves, stored = [], [str(name) for name in data.data_vars if is_carry(name)]
+    if template.kept is None:
+        stored = [name for name in stored if not name.startswith("carry.kept")]
     for name, leaf in named_leaves(template):
         if name not in stored:
             raise ValueError(_misfit(f"{name} is missing", data))
@@ -168,7 +194,7 @@ def revive(run: Loaded, system: System | None = None) -> Solution:
         reached = float(run.data.attrs["reached"])
     solution = resume(run, system=system, t1=reached)
     solution.timing.update({name: run.stats[name] for name in solution.timing if name in run.stats})
-    solution.choice, solution.notes = run.choice, run.notes
+    solution.choice, solution.notes, solution.kept = run.choice, run.notes, run.kept
     return solution
 
 

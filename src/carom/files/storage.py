@@ -13,11 +13,12 @@ import numpy as np
 import xarray
 
 from carom.choice import Choice
+from carom.files import kept
 from carom.files import whole_files as files
 from carom.files.datasets import notes_of, to_dataset
 from carom.files.identity import description
 from carom.solution import Solution
-from carom.state import Carry
+from carom.state import Carry, State
 
 
 def save(solution: Solution, path: Any) -> None:
@@ -40,6 +41,7 @@ def with_carry(solution: Solution, run_id: str | None = None) -> xarray.Dataset:
         array = np.asarray(leaf)
         stored = array.astype(np.int8) if array.dtype == bool else array
         data[name] = (tuple(f"{name}[{d}]" for d in range(array.ndim)), stored)
+    kept.write(data, solution)
     described = description(solution.system, solution.method, solution.stepping)
     data.attrs |= {
         "run": run_id or uuid4().hex,
@@ -63,9 +65,10 @@ class Loaded(Solution):
     def __init__(self, data: xarray.Dataset, path: Any):
         self.data, self.path = data, path
         self.columns = {"t": data.variables["time"].to_numpy()}
-        self.columns |= {str(name): data[name].to_numpy() for name in data.data_vars if not is_carry(name)}
+        self.columns |= {str(name): data[name].to_numpy() for name in data.data_vars if is_column(name)}
+        self.keeps, self.kept = None, kept.read(data)
         self.choice = Choice.from_json(data.attrs["choice"]) if "choice" in data.attrs else None
-        self.t, self.q, self.v, self.h = (self.columns[name] for name in ("t", "q", "v", "h"))
+        self.t, self.h, *_ = (self.columns[name] for name in ("t", "h", *kept.needed(data.attrs)))
         self.counted, self.notes = json.loads(data.attrs["stats"]), notes_of(data.attrs)
 
     @property
@@ -96,7 +99,7 @@ class Loaded(Solution):
 
     def to_xarray(self) -> xarray.Dataset:
         """The rows as a dataset with labelled coordinates."""
-        return self.data.drop_vars([name for name in self.data.data_vars if is_carry(name)])
+        return self.data.drop_vars([name for name in self.data.data_vars if not is_column(name)])
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(Solution, name) or name in ("system", "method", "stepping", "carry"):
@@ -111,6 +114,18 @@ class Loaded(Solution):
 def is_carry(name: Any) -> bool:
     """Whether a variable of a dataset belongs to what `resume` needs, not to the rows."""
     return str(name).startswith("carry.")
+
+
+def is_column(name: Any) -> bool:
+    """Whether a variable of a dataset is a column of the rows."""
+    return not (is_carry(name) or kept.is_kept(name))
+
+
+def start_of(run: Loaded) -> State:
+    """The state of the first row; in place of a column that was not kept the last state stands."""
+    last = {name: run.data[f"carry.state.{name}"].to_numpy() for name in "qv"}
+    q, v = (run.columns[name][0] if name in run.columns else last[name] for name in "qv")
+    return State(q, v, run.t[0])
 
 
 def newest(path: Any) -> Loaded:

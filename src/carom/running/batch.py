@@ -26,6 +26,7 @@ from carom.running.asking import (
     stop_function,
     stride,
 )
+from carom.running.keeping import at_kept_times, chosen_keeps, has_all_columns, thin, warn_of_keeps
 from carom.running.loop import Problem, Start
 from carom.running.progress import Progress, progress_bar
 from carom.running.run import Run, raise_failure
@@ -49,6 +50,7 @@ def simulate_batch(
     h: float | Sequence[float] | None = None,
     stepping: AbstractStepping | Sequence[AbstractStepping] | None = None,
     save_every: int = 1,
+    keep: Any = None,
     stop: Callable[..., Any] | None = None,
     progress: bool | Progress | None = None,
 ) -> list[Solution]:
@@ -56,12 +58,13 @@ def simulate_batch(
 
     Systems, methods and steppings of a list must be of one kind (the same model or functions, other numbers). A lane
     that fails does not stop the others: its solution has `status` set, and `SimulationError` is raised only if every
-    lane failed.
+    lane failed. `keep` is one list or dict for all lanes (`carom.keep`); each solution has its own `kept`.
 
     Example:
         >>> chains, states = zip(*(carom.models.dimer_chain(25, r, 0.06) for r in (0.4, 0.6, 0.8)))
         >>> sols = carom.simulate_batch(chains, states, carom.TailoredIRK(), t1=30.0, h=0.1)
     """
+    keeps = chosen_keeps(keep, save_every)
     many_h = isinstance(h, (Sequence, np.ndarray))
     steppings = [Constant(x) for x in h] if many_h else chosen_stepping(h, stepping)  # pyright: ignore
     lanes, batched = spread(system=system, state=state, method=method, stepping=steppings, t1=t1)
@@ -84,7 +87,12 @@ def simulate_batch(
         partial(caution, lane["system"], lane["state"], lane["method"], lane["stepping"], times)
         for lane, times in zip(lanes, ends)
     )
-    problem = Problem(kinds["system"], kinds["method"], kinds["stepping"], stop_function(stop), stride(save_every))
+    if keeps is not None:
+        spans = {(times[0], times[-1]): lane for lane, times in zip(lanes, ends)}
+        for (_, end), lane in spans.items():
+            keeps.check(lane["system"], lane["state"], float(end))
+    every = stride(save_every if keeps is None else keeps.every)
+    problem = Problem(kinds["system"], kinds["method"], kinds["stepping"], stop_function(stop), every, keeps)
     spread_over = Problem(axes["system"], axes["method"], axes["stepping"], None, None)
     times, _ = stack(ends, "jumps inside the run")
     runs = []
@@ -92,14 +100,22 @@ def simulate_batch(
         members = [lanes[i] for i in chosen]
         parts = [(lane["system"], lane["method"], lane["stepping"]) for lane in members]
         stores = [RowStore(lane["state"]) for lane in members]
+        thin(stores, keeps)
         here = pick(problem, spread_over, chosen), Start(*pick((starts, times), 0, chosen))
         runs.append(Run(here[0], parts, here[1], stores, axes=spread_over))
     together(runs, progress_bar(progress, min(times[0] for times in ends), max(times[-1] for times in ends)))
     solutions = [run.solution(i) for run in runs for i in range(run.lanes or 0)][: len(lanes)]
     if all(s.status != Status.OK for s in solutions):
         raise_failure(runs[0], solutions[0])
-    told_once(partial(s.method.review, s) if s.status is Status.OK else None for s in solutions)
-    return solutions
+    told_once(partial(review, s) if s.status is Status.OK else None for s in solutions)
+    return solutions if keeps is None else [at_kept_times(s) for s in solutions]
+
+
+def review(solution: Solution) -> None:
+    """Warn about what only the course of a lane could show."""
+    if has_all_columns(solution):
+        solution.method.review(solution)
+    warn_of_keeps(solution)
 
 
 def told_once(looks: Iterable[Callable[[], Any] | None]) -> None:

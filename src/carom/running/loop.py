@@ -7,7 +7,6 @@ is `carom.running.run`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,17 +16,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.interpolation import hermite, jet, quintic
+from carom.keep.base import Taken
+from carom.keep.keeps import RECENT
 from carom.methods.base import AbstractMethod
 from carom.running.compiled import blank, compiled, traced_once
+from carom.running.crossing import bisected, inside_step, looks, number_at
 from carom.state import Carry, Counts, Row, State, Status
 from carom.stepping.base import AbstractStepping
 from carom.systems.system import System
 
 _BUFFER_BYTES = 32e6
-_BISECTIONS = 60
-_LOOKS = 4  # parts of a step at whose ends, and between them, the stop condition is looked at
-_RECENT = 8  # steps, more than a stepping goes back
 _NARROW = 1000  # numbers in a row; writing fewer costs less than deciding not to
 traces = 0
 
@@ -40,6 +38,7 @@ class Problem(NamedTuple):
     stepping: AbstractStepping
     stop: Any
     save_every: Any
+    keeps: Any = None
 
 
 class Start(NamedTuple):
@@ -58,11 +57,8 @@ class Layout(eqx.Module):
     @classmethod
     def of(cls, row: Row) -> Layout:
         """Read the layout off a row (of one lane)."""
-        leaves = jax.tree_util.tree_flatten_with_path(row)[0]
-        names = tuple(
-            jax.tree_util.keystr(path, simple=True, separator=".").removeprefix("info.") for path, _ in leaves
-        )
-        return cls(names, tuple(tuple(leaf.shape) for _, leaf in leaves))
+        columns = row.columns
+        return cls(tuple(columns), tuple(tuple(leaf.shape) for leaf in columns.values()))
 
     @property
     def width(self) -> int:
@@ -77,6 +73,11 @@ def pack(row: Row) -> Array:
 
 def attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
     """One attempt of the stepping, the stop condition, and the decision what to keep."""
+    return kept(problem, carry, *step(problem, carry))
+
+
+def step(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
+    """One attempt of the stepping, and the stop condition."""
     system = problem.system.since(carry.epoch)
     new, row = problem.stepping.attempt(system, problem.method, carry)
     if carry.work is not None:
@@ -87,6 +88,19 @@ def attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
         new = eqx.tree_at(lambda c: c.status, new, status)
     if problem.stop is not None:
         new, row = end_where_negative(problem, system, carry, new, row)
+    return new, row
+
+
+def kept(problem: Problem, old: Carry, new: Carry, row: Row) -> tuple[Carry, Row]:
+    """What an attempt leaves in the memories of keeps, and whether its row is written."""
+    keeps, stepping = problem.keeps, problem.stepping
+    if keeps is not None:
+        parts = (problem.system.since(old.epoch), problem.method, stepping, old.state, new.state)
+        memories = keeps.after(old.kept, old.k, Taken(*parts, row, row.keep))
+        lost = keeps.not_finite(memories, new.k, stepping)
+        status = new.status if lost is None else jnp.where(lost, Status.NOT_FINITE, new.status).astype(new.status.dtype)
+        new = eqx.tree_at(lambda c: (c.kept, c.status), new, (memories, status), is_leaf=lambda x: x is None)
+        row = keeps.row(row, problem.method)
     event = jnp.any(row.info.event != 0) if row.info.event is not None else False
     due = (jax.lax.rem(row.k, problem.save_every) == 0) | event | new.done
     return new, eqx.tree_at(lambda r: r.keep, row, row.keep & due)
@@ -110,70 +124,28 @@ def worked(totals: Array, row: Row) -> Array:
 
 
 def end_where_negative(problem: Problem, system: System, old: Carry, new: Carry, row: Row) -> tuple[Carry, Row]:
-    """End the run where `stop(t, q, v)` first turns negative inside this step, on the Hermite interpolant.
-
-    Looked at are points inside the step, and between them the bottoms of the cubics through values and slopes of
-    `stop` there; a stop that becomes NaN is an error.
-    """
+    """End the run where `stop(t, q, v)` first turns negative inside this step; a stop that becomes NaN is an error."""
     a, b = old.state, new.state
-    v_b = b.v if row.info.v_minus is None else row.info.v_minus
-    between = interpolant(system, problem.method.field(system, row.info.mode), a, b, v_b)
+    between = inside_step(system, problem.method, a, b, row)
 
     def value(t: Array) -> Array:
-        s = between(t)
-        v = system.outer_velocity(s.t, s.q, s.v)
-        return jnp.asarray(problem.stop(system.given, t=s.t, q=s.q, v=v), float).reshape(())
-
-    def bisect(_, bracket: tuple[Array, Array]) -> tuple[Array, Array]:
-        low, high = bracket
-        middle = 0.5 * (low + high)
-        over = ~(value(middle) >= 0)
-        return jnp.where(over, low, middle), jnp.where(over, middle, high)
+        return number_at(problem.stop, system, between(t))
 
     def cut(first: tuple[Array, Array]) -> tuple[Carry, Row]:
-        t = jax.lax.fori_loop(0, _BISECTIONS, bisect, first)[1]
+        t = bisected(lambda t: ~(value(t) >= 0), *first)
         s = between(t)
         status = jnp.where(jnp.isnan(value(t)), Status.NOT_FINITE, Status.OK).astype(new.status.dtype)
         carry = eqx.tree_at(lambda c: (c.state, c.done, c.status), new, (s, jnp.asarray(True), status))
         v = system.outer_velocity(s.t, s.q, s.v)
-        return carry, eqx.tree_at(lambda r: (r.t, r.h, r.q, r.v), row, (s.t, s.t - a.t, s.q, v))
+        ended = eqx.tree_at(lambda r: (r.t, r.h, r.q, r.v), row, (s.t, s.t - a.t, s.q, v))
+        return carry, ended if row.info.v_minus is None else eqx.tree_at(lambda r: r.info.v_minus, ended, v)
 
-    times, over = first_negative(value, a.t, b.t)
+    times, values = looks(value, a.t, b.t)
+    over = jnp.append(False, ~(values[1:] >= 0))
     first = jnp.argmax(over)
     crossed = row.keep & jnp.any(over) & (new.status == Status.OK) & (b.t > a.t)
     bracket = (times[jnp.maximum(first - 1, 0)], times[first])
     return jax.lax.cond(crossed, cut, lambda _: (new, row), bracket)
-
-
-def first_negative(value: Any, a: Array, b: Array) -> tuple[Array, Array]:
-    """Times in (a, b] in order, after a itself, and where a function of time is not positive or zero there."""
-    grid = a + (b - a) * jnp.linspace(0.0, 1.0, _LOOKS + 1)
-    y, slope = jax.vmap(lambda t: jax.jvp(value, (t,), (jnp.ones_like(t),)))(grid)
-    width = (b - a) / _LOOKS
-    fall, rise = width * slope[:-1], width * slope[1:]
-    cubic, square = 2 * (y[:-1] - y[1:]) + fall + rise, 3 * (y[1:] - y[:-1]) - 2 * fall - rise
-    root = square + jnp.sqrt(jnp.maximum(square**2 - 3 * cubic * fall, 0.0))
-    turns = (fall < 0) & (rise > 0) & (root > 0)
-    bottom = jnp.clip(jnp.where(turns, -fall / jnp.where(turns, root, 1.0), 0.5), 0.0, 1.0)
-    inner = grid[:-1] + width * bottom
-    times = jnp.append(grid[0], jnp.stack([inner, grid[1:]], axis=1).ravel())
-    found = jnp.stack([jax.vmap(value)(inner), y[1:]], axis=1).ravel()
-    return times, jnp.append(False, ~(found >= 0))
-
-
-def interpolant(system: System, field: Any, a: State, b: State, v_b: Array) -> Callable[[Array], State]:
-    """The state at any time of a step: of order 6 where the forces are known, else cubic in q and linear in v."""
-    if field is None:
-        slopes = system.rate(a.t, a.q, a.v), system.rate(b.t, b.q, v_b)
-
-        def between(t: Array) -> State:
-            q = hermite(a.t, b.t, a.q, b.q, *slopes, t)
-            return b.moved(t, q, a.v + (t - a.t) / (b.t - a.t) * (v_b - a.v))
-
-        return between
-    inner = ((system.beside(a.t, 1), a.q, a.v), (system.beside(b.t, -1), b.q, v_b))  # forces may jump at ends
-    before, after = (list(zip((q, v), *jet(field, s, q, v))) for s, q, v in inner)
-    return lambda t: b.moved(t, *(quintic(a.t, b.t, start, end, t) for start, end in zip(before, after)))
 
 
 @compiled
@@ -211,9 +183,13 @@ def advance(
     def alive(c: Carry) -> Array:
         return jnp.any(~c.done & (c.status == Status.OK))
 
+    first = carry.kept
+
     def running(loop):
         carry, _, counts = loop  # rows written, attempts made
-        return alive(carry) & (counts[0] < most_rows) & (counts[1] < limits[1])
+        goes_on = alive(carry) & (counts[0] < most_rows) & (counts[1] < limits[1])
+        crowded = None if problem.keeps is None else problem.keeps.crowded(first, carry.kept)
+        return goes_on if crowded is None else goes_on & ~crowded
 
     def counted(counts: Array, emitted: Array) -> Array:
         return counts + jnp.stack([emitted.astype(counts.dtype), jnp.ones((), counts.dtype)])
@@ -258,10 +234,12 @@ def advance(
 
 def masked_attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
     """An attempt that leaves a finished lane as it is."""
-    new, row = attempt(problem, carry)
+    new, row = step(problem, carry)
     alive = ~carry.done & (carry.status == Status.OK)
-    new = jax.tree.map(lambda a, b: jnp.where(alive, a, b), new, carry)
-    return new, eqx.tree_at(lambda r: (r.k, r.keep), row, (jnp.where(alive, row.k, carry.k), row.keep & alive))
+    old = eqx.tree_at(lambda c: c.kept, carry, None, is_leaf=lambda x: x is None)
+    new = jax.tree.map(lambda a, b: jnp.where(alive, a, b), new, old)
+    row = eqx.tree_at(lambda r: (r.k, r.keep), row, (jnp.where(alive, row.k, carry.k), row.keep & alive))
+    return kept(problem, carry, new, row)
 
 
 def begin(problem: Problem, start: Start, axes: Any = None) -> Carry:
@@ -283,8 +261,9 @@ def _begin(problem: Problem, state: State, instants: Any) -> Carry:
     stepping = problem.stepping.init(system, problem.method, state, ends)
     zero = jnp.zeros((), jnp.int64)
     done = ends[-1] <= ends[0]
-    recent = _RECENT if problem.stepping.goes_back else 1
+    recent = RECENT if problem.stepping.goes_back else 1
     work = jnp.zeros(recent) if {"contacts", "friction"} & system.features else None
-    more = (zero, zero, jnp.int32(Status.OK), done, Counts.zero(), work)
+    kept = None if problem.keeps is None else problem.keeps.init(system, state, problem.stepping)
+    more = (zero, zero, jnp.int32(Status.OK), done, Counts.zero(), work, kept)
     carry = Carry(state, memory, stepping, ends, instants, *more)
     return jax.tree.map(jnp.asarray, carry)

@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
+from carom.keep.keeps import Keeps
 from carom.methods.base import AbstractMethod
 from carom.rows import RowStore, append
 from carom.running import loop
@@ -27,6 +28,16 @@ from carom.running.asking import (
 )
 from carom.running.compiled import split
 from carom.running.evidence import warn_of_created_energy
+from carom.running.keeping import (
+    Keeping,
+    at_kept_times,
+    chosen_keeps,
+    has_all_columns,
+    not_finite,
+    reached,
+    thin,
+    warn_of_keeps,
+)
 from carom.running.loop import Problem, Start, advance, begin, blank_carry, first_carry
 from carom.running.progress import Progress, progress_bar
 from carom.running.signals import deferred, look
@@ -69,6 +80,7 @@ class Run:
         self.compiled_start = None if concrete else start
         self._carry = begin(problem, start, axes) if concrete and carry is None else carry
         self.axes, self.rows = axes, rows
+        self.keeping = None if problem.keeps is None else Keeping(problem.keeps, len(stores))
         self.lanes = None if axes is None else len(stores)
         self.attempts = int(min(max(_FIRST_NUMBERS / start.state.q.size, 4), 512))
         self.seconds = self.compile_seconds = 0.0
@@ -105,6 +117,8 @@ class Run:
             filled = filled_rows(buffer, count)
             append(self.stores, layout, filled if self.lanes is not None else filled[:, None])
         self._carry = carry
+        if self.keeping is not None:
+            self.keeping.take(carry, self.problem.stepping.goes_back)
         if attempts == self.attempts:
             wanted = self.attempts * _CHUNK_SECONDS / max(elapsed, 1e-4)
             self.attempts = int(np.clip(wanted, 1, 16 * self.attempts))
@@ -151,7 +165,11 @@ class Run:
         """What has been accepted so far (of one lane)."""
         carry = self.carry if self.lanes is None else jax.tree.map(lambda x: x[lane], self.carry_on_host())
         timing = {"seconds": self.seconds, "compile_seconds": self.compile_seconds, "traces": self.traces}
-        return Solution(*self.parts[lane], self.stores[lane].snapshot(carry), carry, timing)
+        solution = Solution(*self.parts[lane], self.stores[lane].snapshot(carry), carry, timing)
+        if self.keeping is not None:
+            solution.keeps = self.problem.keeps
+            solution.kept = self.keeping.results(lane, solution)
+        return solution
 
     def carry_on_host(self) -> Carry:
         """The carry as NumPy arrays, copied once."""
@@ -179,6 +197,7 @@ def simulate(
     stepping: AbstractStepping | None = None,
     save_every: int = 1,
     save_at: Numbers | None = None,
+    keep: Any = None,
     stop: Callable[..., Any] | None = None,
     callback: Callable[[Run], Any] | None = None,
     progress: bool | Progress | None = None,
@@ -194,6 +213,7 @@ def simulate(
         stepping: who chooses the step size; give this or `h`.
         save_every: keep every n-th step (and the first, the last, and those with events).
         save_at: keep interpolated values at these times instead; the steps stay the same.
+        keep: a list or dict of what to keep in place of rows (`carom.keep`); what was found is in `sol.kept`.
         stop: function `stop(t, q, v)`; the run ends where it turns negative.
         callback: called between chunks with the `Run`; `run.solution()` is what was accepted so far.
         progress: True or False for a progress bar; None shows one on a terminal when the run takes more than a second.
@@ -207,8 +227,9 @@ def simulate(
     if save_at is not None and save_every != 1:
         msg = "give save_every= or save_at=, not both: values at given times come from all steps"
         raise ValueError(msg)
+    keeps = chosen_keeps(keep, save_every, save_at)
     with deferred():
-        run = prepare(system, state, method, t1, chosen_stepping(h, stepping), save_every, stop)
+        run = prepare(system, state, method, t1, chosen_stepping(h, stepping), save_every, stop, keeps=keeps)
         return finish(run, callback, progress, save_at)
 
 
@@ -221,6 +242,7 @@ def prepare(
     save_every: int = 1,
     stop: Callable[..., Any] | None = None,
     rows: int = _MOST_ROWS,
+    keeps: Keeps | None = None,
 ) -> Run:
     """Check everything and set up a run of one trajectory; `rows` bounds the rows of one chunk."""
     refuse_kinds(system, state, method, stepping)
@@ -231,7 +253,10 @@ def prepare(
     ending = stop_function(stop)
     if ending is not None:
         check_stop_once(ending, system, state)
-    problem = Problem(system, method, stepping, ending, stride(save_every))
+    if keeps is not None:
+        keeps.check(system, state, float(ends[-1]))
+        save_every = keeps.every
+    problem = Problem(system, method, stepping, ending, stride(save_every), keeps)
     parts, finished = [(system, method, stepping)], bool(ends[0] == ends[-1])
     return Run(problem, parts, Start(state, ends), [RowStore(state)], rows=rows, finished=finished)
 
@@ -241,27 +266,29 @@ def finish(run: Run, callback: Any, progress: Any, save_at: Numbers | None) -> S
     t0, *_, t1 = run.start.instants.tolist()
     if save_at is not None:
         run.stores[0].thin_to(np.asarray(reals(save_at, "save_at", "a list of times")), t0, t1)
+    thin(run.stores, run.problem.keeps)
     run.go(callback, progress_bar(progress, t0, t1))
     solution = run.solution()
     if run.failed:
         raise_failure(run, solution)
     with run.interruptible():
-        type(solution.method).review(solution.method, solution)
-        warn_of_created_energy(solution)
+        if has_all_columns(solution):
+            type(solution.method).review(solution.method, solution)
+            warn_of_created_energy(solution)
+        warn_of_keeps(solution)
         look()
+    if solution.keeps is not None:
+        return at_kept_times(solution)
     return solution if save_at is None else solution.interpolated(reached(solution, save_at))
-
-
-def reached(solution: Solution, save_at: Numbers) -> np.ndarray:
-    """The times that a run got to; if it was stopped before the last of them, its end in their place."""
-    times, end = np.atleast_1d(np.asarray(save_at, float)), solution.t[-1]
-    return times if np.max(times) <= end else np.append(times[times <= end], end)
 
 
 def raise_failure(run: Run, solution: Solution) -> NoReturn:
     """Turn a bad status into an exception that names time, step, cause and remedy."""
     status, carry = solution.status, solution.carry
     where = f"in the step from t = {float(solution.state.t):.9g} (step {int(carry.k) + 1})"
+    if named := not_finite(solution):
+        msg = f"{named}: the run ends there"
+        raise SimulationError(msg, solution, Status.NOT_FINITE)
     ahead = (solution.running, carry.state, reach(solution), run.problem.stop)
     if status not in _KNOWN and (named := not_finite_ahead(*ahead)):
         msg = f"{named}: the run ends {where} with {type(run.problem.method).__name__}"

@@ -46,26 +46,35 @@ def probe(system: System, state: State) -> None:
 
 def probe_stop(stop: UserFunction, system: System, state: State) -> None:
     """Refuse a stop condition that is no number, or negative at the start."""
-    shape = result(stop, "stop", state, system)
-    _one_number("stop", shape)
-    if shape.dtype == bool:
-        msg = "stop must return a number that turns negative where the run shall end, got True or False"
-        raise TypeError(msg)
+    value = probe_number(stop, "stop", system, state)
     arguments = _arguments(state, system)
-    value = float(np.squeeze(stop(_given(system, state), **arguments)))
     size = 1.0 + max(np.max(np.abs(arguments[name]), initial=0.0) for name in ("q", "v"))
     if not value >= -_ROUNDING * size:  # a run may start where another one was stopped
         msg = f"stop is {value:g} at the start (t = {float(state.t):g}); the run ends where it turns negative"
         raise ValueError(msg)
 
 
-def result(fn: UserFunction, role: str, state: State, system: System) -> jax.ShapeDtypeStruct:
-    """Shape and type of what a function returns; its failure is told in the user's words."""
-    given, arguments = _given(system, state), _arguments(state, system)
+def probe_number(fn: UserFunction, role: str, system: System, state: State) -> float:
+    """The value at the start of a function whose sign matters; refused if it is no number."""
+    shape = result(fn, role, state, system)
+    _one_number(role, shape)
+    if shape.dtype == bool:
+        where = "turns negative where the run shall end" if role == "stop" else "changes its sign"
+        msg = f"{role} must return a number that {where}, got True or False"
+        raise TypeError(msg)
+    return float(np.squeeze(fn(_given(system, state), **_arguments(state, system))))
+
+
+def result(fn: UserFunction, role: str, state: State, system: System, arrays: Any = jnp.asarray, **more: Any) -> Any:
+    """Shape and type of what a function returns; its failure is told in the user's words.
+
+    `arrays` makes arrays of what it returns, `more` are arguments beyond those of functions of a system.
+    """
+    given, arguments = _given(system, state), _arguments(state, system) | more
     name = _called(fn.fn, role)
 
     def with_numpy() -> Any:
-        return jnp.asarray(fn(jax.tree.map(np.asarray, given), **arguments))
+        return arrays(fn(jax.tree.map(np.asarray, given), **arguments))
 
     with np.errstate(all="ignore"):
         try:
@@ -76,7 +85,7 @@ def result(fn: UserFunction, role: str, state: State, system: System) -> jax.Sha
         except Exception:  # noqa: BLE001, S110
             pass  # NumPy arrays lack some of what traced ones have
     try:
-        return jax.eval_shape(lambda available: jnp.asarray(_something(fn(given, **available))), arguments)
+        return jax.eval_shape(lambda available: arrays(_something(fn(given, **available))), arguments)
     except _NOT_TRACEABLE:
         msg = f"{name}: use jax.numpy in place of numpy and math, and jnp.where in place of if"
         raise TypeError(msg) from None
@@ -108,7 +117,7 @@ def _something(value: Any) -> Any:
     if value is None:
         msg = "returned nothing (is there a return?)"
         raise TypeError(msg)
-    if jnp.iscomplexobj(value):
+    if any(jnp.iscomplexobj(x) for x in jax.tree.leaves(value)):
         msg = "returned complex numbers: carom's are real"
         raise TypeError(msg)
     return value
