@@ -18,7 +18,7 @@ import carom
 from carom.files import storage
 from carom.files import whole_files as files
 from carom.files.whole_files import _MARK
-from carom.running import run
+from carom.running import asking
 
 from .toys import oscillator
 
@@ -161,13 +161,13 @@ def test_a_limit_of_file_sizes_leaves_the_old_file_and_the_rows(tmp_path):
 
 
 def test_ctrl_c_before_the_first_chunk_has_a_solution(monkeypatch):
-    check = run.check_once
+    check = asking.check_once
 
     def interrupted(*arguments):
         signal.raise_signal(signal.SIGINT)
         check(*arguments)
 
-    monkeypatch.setattr(run, "check_once", interrupted)
+    monkeypatch.setattr(asking, "check_once", interrupted)
     with pytest.raises(carom.Interrupted, match="interrupted at t = 0") as caught:
         carom.simulate(*oscillator(), carom.Theta(), t1=1.0, h=0.1)
     assert caught.value.solution.t.tolist() == [0.0]
