@@ -307,7 +307,7 @@ def energies(system: System, t: Any, q: Any, v: Any) -> tuple[jax.Array, jax.Arr
 
 @compiled
 def _gaps(system: System, t: Any, q: Any) -> jax.Array:
-    return jax.lax.map(lambda row: system.contacts.gaps(system.given, *row), (jnp.asarray(t), jnp.asarray(q)))
+    return jax.lax.map(lambda row: system.gaps(*row), (jnp.asarray(t), jnp.asarray(q)))
 
 
 @compiled

@@ -89,7 +89,7 @@ def test_enumeration_finds_the_mode_that_newton_finds():
     rows = contact_rows(toy, jnp.zeros(()), jnp.array([0.0, 0.0, 0.0]), jnp.array([0.3, -1.0, 0.4]))
     problem = contact_problem(
         rows.W,
-        (rows.W / toy.mass).T,
+        rows.W.over(toy.mass),
         rows.laws,
         c=rows.gamma,
         active=jnp.ones(2, bool),

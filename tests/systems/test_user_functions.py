@@ -81,8 +81,8 @@ CONSTRUCTIONS = {
     ),
     "labels": (lambda: carom.System(1.0, bowl, labels="xy"), "labels must be a list of names"),
     "list of contacts": (
-        lambda: carom.System(1.0, contacts=[carom.Contacts(bowl)]),
-        "contacts must be one carom.Contacts, got list; put all gaps into one function",
+        lambda: carom.System(1.0, contacts=[carom.Contacts(bowl), bowl]),
+        "contacts must be a carom.Contacts or a list of them, got function",
     ),
     "function": (lambda: carom.Contacts(bowl, slip=bowl, friction=bowl), "friction must be a number.*got a function"),
     "h": (lambda: carom.Constant("0.1"), "h must be a number, got str"),

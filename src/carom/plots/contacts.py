@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from carom.plots.style import own_axes, styled
 from carom.solution import Solution
-from carom.solvers.contact_problem import Laws
+from carom.solvers.contact_laws import Laws
 from carom.state import State
 from carom.systems.contact_rows import Event, laws_of
 
@@ -34,19 +34,33 @@ def laws_in(run: Any) -> Laws | None:
 
 
 def law_names(laws: Laws | None, count: int) -> list[str]:
-    """Names of the columns of `mode`, `event` or `impulse`; contacts are numbered from 0 as in `Solution.events`."""
+    """Names of the columns of `mode`, `event` or `impulse`; contacts have the user's names or are numbered from 0.
+
+    Numbers are those of `Solution.events`.
+    """
     if laws is None:
         return [f"law {i}" for i in range(count)]
-    planar = count != laws.count
-    n, pairs, lone = laws.contacts, laws.directions if planar else 1, laws.element_directions if planar else 1
-    names = [f"contact {i}" for i in range(n)]
-    names += [f"friction {i}{_axis(j, pairs)}" for i in range(n if laws.directions else 0) for j in range(pairs)]
-    names += [f"element {n + i}{_axis(j, lone)}" for i in range(laws.elements) for j in range(lone)]
+    by_row = count != laws.count
+    names = [f"contact {laws.called(i)}" for i in range(laws.contacts)]
+    for kind, first, blocks in (("friction", 0, laws.tangential), ("element", laws.contacts, laws.sliders)):
+        for block in blocks:
+            axes = "xy" if by_row and block.directions == 2 else ("",)
+            owners = range(first + block.laws.start, first + block.laws.stop)
+            names += [f"{kind} {_called(laws, i)}{axis}" for i in owners for axis in axes]
     return names if len(names) >= count else law_names(None, count)
 
 
-def _axis(j: int, directions: int) -> str:
-    return "" if directions == 1 else "xy"[j]
+def _called(laws: Laws, i: int) -> str:
+    return laws.called(i) if i < laws.contacts else str(i)
+
+
+def _contact_of_column(laws: Laws, count: int) -> np.ndarray:
+    """The contact or element, by number, of each column of `impulse`."""
+    blocks = ((0, laws.tangential), (laws.contacts, laws.sliders))
+    friction = [
+        np.repeat(first + np.arange(b.laws.start, b.laws.stop), b.directions) for first, bs in blocks for b in bs
+    ]
+    return np.concatenate([np.arange(laws.contacts), *friction])[:count]
 
 
 def forces_and_impacts(run: Any) -> tuple[Series, Series]:
@@ -60,9 +74,8 @@ def forces_and_impacts(run: Any) -> tuple[Series, Series]:
     hit = np.zeros(P.shape, bool)
     if laws is not None and "event" in c:
         struck = np.isin(c["event"][1:, : laws.contacts], (Event.CLOSES, Event.BOUNCES))
-        for j, name in enumerate(names[: P.shape[1]]):
-            kind, i = name.split()[0], int(name.split()[1].rstrip("xy"))
-            hit[:, j] = struck[:, i] if kind != "element" and laws.contacts else False
+        for j, i in enumerate(_contact_of_column(laws, P.shape[1])):
+            hit[:, j] = struck[:, i] if i < laws.contacts else False
     forces = {name: (t[~hit[:, j]], P[~hit[:, j], j] / h[~hit[:, j]]) for j, name in enumerate(names[: P.shape[1]])}
     impacts = {name: (t[hit[:, j]], P[hit[:, j], j]) for j, name in enumerate(names[: P.shape[1]]) if hit[:, j].any()}
     return forces, impacts
@@ -75,8 +88,8 @@ def modes_in_words(laws: Laws | None, rows: np.ndarray) -> np.ndarray:
     n = laws.contacts
     friction = np.select([rows == 0, rows == -1], [2, 4], 3)
     told = np.where(np.arange(rows.shape[1]) < n, rows, friction)
-    if laws.directions and rows.shape[1] >= 2 * n:
-        told[:, n : 2 * n] = np.where(rows[:, :n] == 0, told[:, n : 2 * n], 1)
+    friction = slice(n, n + laws.frictions)
+    told[:, friction] = np.where(rows[:, laws.owners] == 0, told[:, friction], 1)
     return told
 
 

@@ -18,6 +18,7 @@ from jax.core import Tracer
 
 from carom.methods.base import AbstractMethod
 from carom.running.compiled import remembered, split
+from carom.solvers.contact_solver import AbstractContactSolver
 from carom.state import State, reals, shortened
 from carom.stepping.base import AbstractStepping
 from carom.stepping.grid import Constant
@@ -109,9 +110,8 @@ def refuse_kinds(system: Any, state: Any, method: Any, stepping: Any) -> None:
             msg = f"{name} must be {word}, got {_kind_of(value)}{hint and f'; {hint}'}"
             raise TypeError(msg)
     for part in [p for p in (method, vars(method).get("base")) if p is not None]:
-        solver = vars(part).get("solver", callable)
-        if isinstance(solver, type) or not callable(solver):
-            name = solver.__name__ if isinstance(solver, type) else shortened(solver)
+        if "solver" in vars(part) and not isinstance(part.solver, AbstractContactSolver):
+            name = part.solver.__name__ if isinstance(part.solver, type) else shortened(part.solver)
             msg = f"{type(part).__name__}: solver must be a contact solver such as carom.PSOR(), got {name}"
             raise TypeError(msg)
 

@@ -30,8 +30,7 @@ def created_energy(solution: Solution) -> float:
     system, account = solution.running, solution.account
     if not np.isfinite(account.energy).all():
         return np.inf
-    contacts = system.contacts
-    driven = moves(system) or getattr(contacts, "slip_velocity", None) is not None
+    driven = moves(system) or any(group.slip_velocity is not None for group in system.contact_groups)
     if driven or system.friction is not None or "multiplier forces" in system.features:
         return 0.0
     power = np.maximum(np.asarray(_power(system, solution.elapsed, solution.q, solution.v)), 0.0)
@@ -43,7 +42,7 @@ def created_energy(solution: Solution) -> float:
 
 def moves(system: System) -> bool:
     """Whether masses, potentials, constraints or contacts depend on time, so that energy may come in through them."""
-    laws = [] if system.contacts is None else [system.contacts.gap, system.contacts.slip]
+    laws = [fn for group in system.contact_groups for fn in (group.gap, group.slip)]
     parts = [*system.potential.values(), system.mass, system.constraints, system.nonholonomic, system.hamiltonian]
     return any(getattr(fn, "sees_time", False) for fn in (*parts, *laws))
 

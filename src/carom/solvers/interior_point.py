@@ -13,13 +13,17 @@ linearised, once for sigma = 0 and once with the sigma and the second-order term
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.solvers.contact_problem import ContactProblem, ContactResult, Laws, solved
+from carom.solvers.contact_laws import Laws
+from carom.solvers.contact_problem import ContactProblem
+from carom.solvers.contact_solver import AbstractContactSolver, ContactResult, solved
 
 _TO_THE_BORDER = 0.99
 _EXHAUSTED = 1e-28  # of the first m: nothing is gained beyond
@@ -27,7 +31,7 @@ _TINY = 1e-290
 _BILATERAL_DAMPING = 1e-13  # of the diagonal: bilateral rows may depend on each other
 
 
-class InteriorPoint(eqx.Module):
+class InteriorPoint(AbstractContactSolver):
     """Primal-dual interior points: some twenty iterations, also where laws are redundant and almost contradict.
 
     What `SemismoothNewton` calls where its own iterations fail, and polishes: alone they may end at a residual of 1e-3.
@@ -37,9 +41,11 @@ class InteriorPoint(eqx.Module):
     tol: float = 1e-12
     max_iter: int = 60
 
-    def __call__(self, problem: ContactProblem, P: Array) -> ContactResult:
-        """Solve; the guess P counts only if it is the better one in the end."""
-        cones = Cones.of(problem)
+    needs_matrix: ClassVar[bool] = True
+
+    def solve(self, problem: ContactProblem, guess: Array) -> ContactResult:
+        """Solve; the guess counts only if it is the better one in the end."""
+        cones, P = Cones.of(problem), guess
         residual = problem.residual(P, problem.equation(P))
 
         def running(loop):
@@ -64,7 +70,8 @@ class InteriorPoint(eqx.Module):
 class Cones(eqx.Module):
     """The problem in the variables y and z, contact by contact (normal, tangential), then bilateral rows.
 
-    Contacts that take no part, and tangential rows without friction, are decoupled, with the solution y = 0.
+    All cones have the most directions of any. Contacts that take no part, tangential rows without friction and those
+    of cones with fewer directions are decoupled, with the solution y = 0.
     """
 
     Q: Array
@@ -79,8 +86,8 @@ class Cones(eqx.Module):
         laws, rows = problem.laws, _order(problem.laws)
         rough = problem.active & (problem.friction > 0)
         scale = _by_contact(laws, jnp.where(rough, problem.friction, 1.0), jnp.ones_like(problem.friction), 1.0)
-        coupled = _by_contact(laws, problem.active, rough, True)
-        Q = problem.G[rows][:, rows] / scale[:, None] / scale
+        coupled = _by_contact(laws, problem.active, rough, True) & (rows >= 0)
+        Q = problem.G.dense()[rows][:, rows] / scale[:, None] / scale
         Q = jnp.where(coupled[:, None] & coupled, Q, jnp.asarray(np.eye(scale.size)))
         free = np.where(np.arange(scale.size) < scale.size - laws.bilateral, 0.0, _BILATERAL_DAMPING)
         return cls(
@@ -94,7 +101,8 @@ class Cones(eqx.Module):
     def impulses(self, y: Array) -> Array:
         """P in the order of the contact problem."""
         P = jnp.where(self.coupled, y / self.scale, 0.0)
-        return jnp.zeros_like(P).at[_order(self.laws)].set(P)
+        rows = _order(self.laws)
+        return jnp.zeros(self.laws.rows).at[rows[rows >= 0]].set(P[rows >= 0])
 
     def start(self) -> tuple[Array, Array]:
         """Both in the middle of their cones, as large as the problem."""
@@ -109,7 +117,7 @@ class Cones(eqx.Module):
     def cones(self, x: Array) -> Array:
         """The rows of the contacts, one line each."""
         cones = x[..., : x.shape[-1] - self.laws.bilateral]
-        return cones.reshape(-1, 1 + self.laws.directions)
+        return cones.reshape(-1, 1 + max(self.laws.directions, default=0))
 
     def closer(self, y: Array, z: Array) -> tuple[Array, Array]:
         """One iteration."""
@@ -137,15 +145,18 @@ class Cones(eqx.Module):
 
 
 def _order(laws: Laws) -> np.ndarray:
-    """Rows of the contact problem, contact by contact, bilateral ones last."""
-    n, d = laws.contacts, laws.directions
-    normal, tangential = np.arange(n)[:, None], n + np.arange(n * d).reshape(n, d)
-    return np.concatenate([np.concatenate([normal, tangential], axis=1).ravel(), n + n * d + np.arange(laws.bilateral)])
+    """Rows of the contact problem, contact by contact, bilateral ones last; -1 where a cone has fewer directions."""
+    rows = np.full((laws.contacts, 1 + max(laws.directions, default=0)), -1)
+    rows[:, 0] = np.arange(laws.contacts)
+    for block in laws.tangential:
+        rows[block.laws, 1 : 1 + block.directions] = np.arange(laws.rows)[block.rows].reshape(-1, block.directions)
+    return np.concatenate([rows.ravel(), np.arange(laws.rows - laws.bilateral, laws.rows)])
 
 
 def _by_contact(laws: Laws, normal: Array, tangential: Array, bilateral: float) -> Array:
     """A vector from one value per contact for its normal row, one for its tangential rows, and one for the rest."""
-    both = jnp.concatenate([normal[:, None], jnp.repeat(tangential[:, None], laws.directions, axis=1)], axis=1)
+    across = jnp.repeat(tangential[:, None], max(laws.directions, default=0), axis=1)
+    both = jnp.concatenate([normal[:, None], across], axis=1)
     return jnp.concatenate([both.ravel(), jnp.full(laws.bilateral, bilateral, both.dtype)])
 
 

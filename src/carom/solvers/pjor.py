@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.names import register
-from carom.solvers.contact_problem import ContactProblem, ContactResult, refuse_settings, solved
+from carom.solvers.contact_problem import ContactProblem
+from carom.solvers.contact_solver import AbstractContactSolver, ContactResult, refuse_settings, solved
 
 
 @register
-class PJOR(eqx.Module):
+class PJOR(AbstractContactSolver):
     """Projected Jacobi: all rows at once, `P <- prox(P - r (G P + c))` with `1 / r_i = sum_j |G_ij|`.
 
     With these r the linear part does not expand: the eigenvalues of `diag(r) G` lie in [0, 1].
@@ -31,19 +31,21 @@ class PJOR(eqx.Module):
     tol: float = 1e-12
     max_iter: int = 20000
 
+    needs_matrix: ClassVar[bool] = False
+
     def __check_init__(self):
         refuse_settings(self, "tol")
 
-    def __call__(self, problem: ContactProblem, P: Array) -> ContactResult:
-        """Solve from the guess P."""
+    def solve(self, problem: ContactProblem, guess: Array) -> ContactResult:
+        """Solve from a guess."""
         taken = problem.taking_part
-        coupling = problem.laws.shared(jnp.sum(jnp.abs(problem.G) * taken, axis=1), jnp.max)
+        coupling = problem.laws.shared(problem.G.row_sums(taken), jnp.max)
         r = jnp.where(taken, 1.0 / jnp.maximum(coupling, 1e-290), 0.0)
 
         def sweep(P: Array) -> Array:
             return problem.project(P - r * problem.velocity(P), P)
 
-        P = jnp.where(taken, P, 0.0)
+        P = jnp.where(taken, guess, 0.0)
         return relax(problem, sweep, P, problem.residual(P, problem.equation(P)), self)
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import equinox as eqx
+from typing import ClassVar
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.names import register
-from carom.solvers.contact_problem import ContactProblem, ContactResult, refuse_settings
+from carom.solvers.contact_problem import ContactProblem
+from carom.solvers.contact_solver import AbstractContactSolver, ContactResult, refuse_settings
 from carom.solvers.pjor import relax
 
 
 @register
-class PSOR(eqx.Module):
+class PSOR(AbstractContactSolver):
     """Projected Gauss-Seidel: law after law, `P_i <- prox(P_i - r_i (G P + c)_i)` with `r_i = relaxation / G_ii`.
 
     A law that acts in a plane has one r for both directions, from the trace of its block.
@@ -31,15 +33,17 @@ class PSOR(eqx.Module):
     max_iter: int = 20000
     relaxation: float = 1.0
 
+    needs_matrix: ClassVar[bool] = True
+
     def __check_init__(self):
         refuse_settings(self, "tol")
         if isinstance(self.relaxation, (int, float)) and not 0 < self.relaxation < 2:
             msg = f"PSOR: relaxation must lie in (0, 2), got {self.relaxation}"
             raise ValueError(msg)
 
-    def __call__(self, problem: ContactProblem, P: Array) -> ContactResult:
-        """Solve from the guess P."""
-        P = jnp.where(problem.taking_part, P, 0.0)
+    def solve(self, problem: ContactProblem, guess: Array) -> ContactResult:
+        """Solve from a guess."""
+        P = jnp.where(problem.taking_part, guess, 0.0)
         return self.go_on(problem, P, problem.residual(P, problem.equation(P)))
 
     def go_on(self, problem: ContactProblem, P: Array, residual: Array) -> ContactResult:

@@ -24,11 +24,11 @@ _NOTHING = 1e-9  # of the largest entry
 
 
 def without_self_stress(problem: ContactProblem, P: Array) -> Array:
-    """The same impulses, with the normal ones that only press against each other taken away."""
+    """The same impulses, with the normal ones that only press against each other taken away (if G is a matrix)."""
     n = problem.laws.contacts
-    if n < 2:
+    if n < 2 or not problem.G.has_matrix:
         return P
-    G = problem.G[:n, :n]
+    G = problem.G.dense()[:n, :n]
 
     def pressed(x: Array) -> Array:
         return problem.active & (x > 0)

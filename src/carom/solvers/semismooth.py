@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
 from carom.names import register
-from carom.solvers.contact_problem import ContactProblem, ContactResult, refuse_settings, solved
-from carom.solvers.enumeration import consistent_modes
+from carom.solvers.contact_problem import ContactProblem
+from carom.solvers.contact_solver import AbstractContactSolver, ContactResult, refuse_settings, solved
+from carom.solvers.enumeration import can_be_enumerated, consistent_modes
 from carom.solvers.interior_point import InteriorPoint
 from carom.solvers.psor import PSOR
 from carom.solvers.small import is_small, rarely, solve_small
@@ -25,7 +25,7 @@ _ROUNDING = 1e-15  # a residual that no iteration improves
 
 
 @register
-class SemismoothNewton(eqx.Module):
+class SemismoothNewton(AbstractContactSolver):
     """Newton on `P - prox(P - r (G P + c)) = 0`, differentiated row by row: finite, and exact to rounding.
 
     With intervals the equation is piecewise linear: once the modes are right, one iteration solves it. If Newton has
@@ -49,16 +49,18 @@ class SemismoothNewton(eqx.Module):
 
     tol: float = 1e-12
     max_iter: int = 12
-    fallback: Any = None
+    fallback: AbstractContactSolver | None = None
     enumerate_modes: bool = True
     enough: float = 1e-8
+
+    needs_matrix: ClassVar[bool] = True
 
     def __check_init__(self):
         refuse_settings(self, "tol", "enough")
 
-    def __call__(self, problem: ContactProblem, P: Array) -> ContactResult:
-        """Solve from the guess P."""
-        P = guess = jnp.where(problem.taking_part, P, 0.0)
+    def solve(self, problem: ContactProblem, guess: Array) -> ContactResult:
+        """Solve from a guess."""
+        P = guess = jnp.where(problem.taking_part, guess, 0.0)
         defect = problem.equation(P)
         residual = first = problem.residual(P, defect)
 
@@ -79,7 +81,7 @@ class SemismoothNewton(eqx.Module):
             jnp.where(better, P, guess), jnp.where(better, residual, first), k, jnp.zeros((), jnp.int32)
         )
         trouble = ~(found.residual <= self.tol)
-        enumerable = self.enumerate_modes and problem.laws.directions == 1 and problem.laws.elements == 0
+        enumerable = self.enumerate_modes and can_be_enumerated(problem.laws)
         doubtful = jnp.any(problem.active & problem.doubtful) if enumerable else jnp.asarray(False)
 
         def rescue(found: ContactResult) -> ContactResult:
@@ -92,7 +94,7 @@ class SemismoothNewton(eqx.Module):
 
         return rarely(trouble | doubtful, rescue, found)
 
-    def fallback_for(self, problem: ContactProblem) -> Any:
+    def fallback_for(self, problem: ContactProblem) -> AbstractContactSolver:
         """What goes on where Newton's iterations fail."""
         if self.fallback is not None:
             return self.fallback
@@ -130,7 +132,7 @@ def jacobian(problem: ContactProblem, P: Array) -> Array:
     """Generalised Jacobian of the projective equations, column by column."""
     identity = jnp.asarray(np.eye(P.size))
     x = P - problem.velocity(P) / problem.diagonal
-    dx = identity - problem.G / problem.diagonal[:, None]
+    dx = identity - problem.G.dense() / problem.diagonal[:, None]
 
     def column(dx: Array, dP: Array) -> Array:
         return dP - jax.jvp(problem.project, (x, P), (dx, dP))[1]

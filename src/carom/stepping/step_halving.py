@@ -125,8 +125,8 @@ class StepHalving(AbstractStepping):
         """Whether an open contact ends under the surface, still on its way down."""
         if system.contacts is None or not self.reject_missed:
             return jnp.asarray(False)
-        before, after = (system.contacts.gaps(system.given, s.t, s.q) for s in (start, end))
-        rate = system.contacts.gap_rates(system.given, end.t, end.q, system.rate(end.t, end.q, end.v))
+        before, after = (system.gaps(s.t, s.q) for s in (start, end))
+        rate = system.gap_rates(end.t, end.q, system.rate(end.t, end.q, end.v))
         return jnp.any((before > 0) & (after < -jnp.min(self.atol)) & (rate < 0))
 
 

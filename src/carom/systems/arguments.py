@@ -13,7 +13,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array
 
-from carom.state import reals
+from carom.state import reals, shortened
 
 _NAMED = ("p", "elapsed")
 
@@ -135,6 +135,19 @@ def per_entry(value: Any, name: str, size: int, of: str, **kind: bool) -> Array:
 def names_of(items: Sequence[str]) -> str:
     """A readable list of names."""
     return ", ".join(f"'{item}'" for item in items) if items else "none"
+
+
+def texts(values: Any, name: str, wanted: str) -> tuple[str, ...]:
+    """A tuple of texts that a file can hold."""
+    found: tuple[Any, ...] = tuple(values) if isinstance(values, (Sequence, np.ndarray)) else (None,)
+    for i, text in enumerate(found):
+        if not isinstance(text, str):
+            msg = f"{name} must be {wanted}, got {shortened(values)}"
+            raise TypeError(msg)
+        if "\0" in text or not text.isprintable():
+            msg = f"{name}[{i}] must be printable text, got {text!r}"
+            raise ValueError(msg)
+    return found
 
 
 def users_frame() -> int:

@@ -19,6 +19,7 @@ from carom.state import State
 from carom.systems.arguments import names_of, users_frame
 from carom.systems.consistent import constraint_residuals
 from carom.systems.constrained import directions, velocity_residual
+from carom.systems.contact_rows import contact_rows, laws_of
 from carom.systems.interactions import Interactions
 from carom.systems.lagrangian import Lagrangian
 from carom.systems.probe import probe
@@ -26,7 +27,8 @@ from carom.systems.system import System, role_of
 
 _CONSISTENT = 1e-8
 _AHEAD = (0.0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of a step
-_COUNTED = ("gap", "rate of gap", "slip velocity", "slip velocity of friction element", "limit", "constraint")
+_OF_CONTACTS = ("gap", "rate of gap", "slip velocity")
+_COUNTED = (*_OF_CONTACTS, "slip velocity of friction element", "limit", "constraint")
 
 
 def check(system: System, state: State) -> None:
@@ -52,7 +54,7 @@ def check_once(system: System, state: State) -> None:
 def _check(system: System, state: State) -> None:
     _check_lengths(system, state)
     probe(system, state)
-    _judge(_measure_one(system, state).on_host(), float(state.t))
+    _judge(_measure_one(system, state).on_host(), system, state)
 
 
 @remembered
@@ -68,8 +70,8 @@ def check_lanes(lanes: list[tuple[System, State]], system: System, axes: Any, st
         _check_lengths(*one)
     probe(*lanes[0])
     host = _measure_lanes(system, states, axes).on_host()
-    for i, (_, state) in enumerate(lanes):
-        _judge({name: value[i] for name, value in host.items()}, float(state.t))
+    for i, lane in enumerate(lanes):
+        _judge({name: value[i] for name, value in host.items()}, *lane)
 
 
 class Findings(eqx.Module):
@@ -95,12 +97,12 @@ class Findings(eqx.Module):
         return parts
 
 
-def _judge(found: dict[str, np.ndarray], t: float) -> None:
+def _judge(found: dict[str, np.ndarray], system: System, state: State) -> None:
     """Raise for what cannot run, warn about what can."""
     bad = [name for name, value in found.items() if name.startswith("finite ") and not value]
     if bad:
         names = names_of([name.removeprefix("finite ") for name in bad])
-        msg = f"NaN or infinity at the start (t = {t:g}) in {names}"
+        msg = f"NaN or infinity at the start (t = {float(state.t):g}) in {names}"
         raise ValueError(msg)
     unequal = [
         name.removeprefix("opposite ") for name, value in found.items() if name.startswith("opposite ") and not value
@@ -127,7 +129,8 @@ def _judge(found: dict[str, np.ndarray], t: float) -> None:
         _check_constraints(found)
     if "gap" in found and (found["gap"] < 0).any():
         i = int(np.argmin(found["gap"]))
-        warnings.warn(f"contact {i} starts with penetration: gap = {found['gap'][i]:.3g}", stacklevel=users_frame())
+        msg = f"contact {laws_of(system, state).called(i)} starts with penetration: gap = {found['gap'][i]:.3g}"
+        warnings.warn(msg, stacklevel=users_frame())
 
 
 def not_finite_ahead(system: System, state: State, reach: float, stop: Any = None) -> str:
@@ -140,25 +143,27 @@ def not_finite_ahead(system: System, state: State, reach: float, stop: Any = Non
             bad = np.isnan(values) if role == "limit" else ~np.isfinite(values)  # a clutch has an infinite limit
             if bad.any():
                 i = int(np.argmax(bad.reshape(len(bad), -1).any(axis=1)))
-                which = f" {i}" if role in _COUNTED else ""
+                name = laws_of(system, state).called(i) if role in _OF_CONTACTS else str(i)
+                which = f" {name}" if role in _COUNTED else ""
                 kind = "NaN" if np.isnan(values).any() else "infinite"
                 return f"{role}{which} is {kind} at t = {float(system.epoch + t):.9g}, q = {np.asarray(q)[:4]}"
     return ""
 
 
 def _values_by_name(system: System, t: Array, q: Array, v: Array, stop: Any) -> Iterator[tuple[str, Array]]:
-    p, contacts, friction, rate = system.given, system.contacts, system.friction, system.rate(t, q, v)
+    p, rate = system.given, system.rate(t, q, v)
     lam = jnp.zeros(system.constraint(t, q).size)
     if stop is not None:
         yield "stop", stop(p, t=t, q=q, v=system.outer_velocity(t, q, v))
-    if contacts is not None:
-        yield "gap", contacts.gaps(p, t, q)
-        yield "rate of gap", contacts.gap_rates(p, t, q, rate)
-        if contacts.has_friction:
-            yield "slip velocity", contacts.slip_rates(p, t, q, rate, v)
-    if friction is not None:
-        yield "slip velocity of friction element", friction.slip_rates(p, t, q, v)
-        yield "limit", friction.limits(p, t, q, v, len(friction.slip_rates(p, t, q, v)))
+    if system.contacts is not None or system.friction is not None:
+        at = contact_rows(system, t, q, v)
+        laws, sizes = at.laws, at.laws.by_law(jnp.abs(at.gamma))
+        rates, friction, elements = jnp.split(sizes, [laws.contacts, laws.contacts + laws.frictions])
+        yield "gap", at.gap
+        yield "rate of gap", rates
+        yield "slip velocity", laws.on_contacts(friction)
+        yield "slip velocity of friction element", elements
+        yield "limit", at.limits
     yield "mass", system.dense_mass_at(t, q)
     for name in system.forces:
         yield f"force '{name}'", system.named_force(name, t, q, v, lam)
@@ -242,11 +247,12 @@ def _measure(system: System, state: State) -> Findings:
         found["constraint residual"], found["constraint rate"] = constraint_residuals(system, t, q, v)
         found["constraint singular values"] = jnp.linalg.svd(D, compute_uv=False)
     if system.contacts is not None:
-        found["finite gap"] = jnp.all(jnp.isfinite(system.contacts.gaps(system.given, t, q)))
-        found["gap"] = system.contacts.gaps(system.given, t, q)
-    slips = [owner.slip_velocity for owner in (system.contacts, system.friction) if owner is not None]
-    if any(slip is not None for slip in slips):
-        bends = [_bend(lambda u, s=s: jnp.asarray(s(system.given, t=t, q=q, v=u)), v) for s in slips if s is not None]
+        found["gap"] = system.gaps(t, q)
+        found["finite gap"] = jnp.all(jnp.isfinite(found["gap"]))
+    owners = (*system.contact_groups, *system.friction_groups)
+    slips = [owner.slip_velocity for owner in owners if owner.slip_velocity is not None]
+    if slips:
+        bends = [_bend(lambda u, s=s: jnp.asarray(s(system.given, t=t, q=q, v=u)), v) for s in slips]
         found["slip defect"] = jnp.max(jnp.stack(bends))
     return Findings.of(found)
 

@@ -5,7 +5,8 @@ Letters: g gap, gamma relative velocity, mu friction, eps restitution, N normal,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -15,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from carom.state import reals
-from carom.systems.arguments import UserFunction, numbers, user_function
+from carom.systems.arguments import UserFunction, names_of, numbers, texts, user_function
 
 
 class Contacts(eqx.Module):
@@ -29,9 +30,12 @@ class Contacts(eqx.Module):
         friction: Coulomb's mu, a number or one per contact.
         restitution: eps of the normal direction in [0, 1], a number or one per contact.
         tangential_restitution: eps of the tangential directions in [0, 1], a number or one per contact.
+        names: of the contacts, one each, for plots, reports and messages; else they are numbered.
 
     Example:
-        >>> floor = carom.Contacts(gap=lambda q: q[1:2], slip=lambda q: q[:1], friction=0.3, restitution=0.5)
+        >>> floor = carom.Contacts(gap=lambda q: q[1:2], slip=lambda q: q[:1], friction=0.3, names=["floor"])
+        >>> wall = carom.Contacts(gap=lambda q: 1.0 - q[:1], restitution=0.5, names=["wall"])
+        >>> ball = carom.System(mass=1.0, contacts=[floor, wall])
     """
 
     gap: UserFunction
@@ -40,6 +44,7 @@ class Contacts(eqx.Module):
     friction: Array
     restitution: Array
     tangential_restitution: Array
+    names: tuple[str, ...] = eqx.field(static=True)
 
     def __init__(
         self,
@@ -50,6 +55,7 @@ class Contacts(eqx.Module):
         friction: ArrayLike = 0.0,
         restitution: ArrayLike = 0.0,
         tangential_restitution: ArrayLike = 0.0,
+        names: str | Sequence[str] = (),
     ):
         self.gap = user_function(gap, "gap", ("q",), ("t", "q"))
         self.slip = slip and user_function(slip, "slip", ("q",), ("t", "q"))
@@ -59,6 +65,7 @@ class Contacts(eqx.Module):
         self.friction = numbers(friction, "friction", nonnegative=True)
         self.restitution = _between_0_and_1(restitution, "restitution")
         self.tangential_restitution = _between_0_and_1(tangential_restitution, "tangential_restitution")
+        self.names = texts((names,) if isinstance(names, str) else names, "Contacts: names", "one text per contact")
         if self.slip is not None and self.slip_velocity is not None:
             msg = "Contacts: give slip= or slip_velocity=, not both"
             raise ValueError(msg)
@@ -79,6 +86,9 @@ class Contacts(eqx.Module):
             if g.ndim != 1 or size not in (1, g.size):
                 msg = f"Contacts: gap must return one number per contact, and {name} fit it: got {g.shape} and {size}"
                 raise ValueError(msg)
+        if self.names and len(self.names) != g.size:
+            msg = f"Contacts: names has {len(self.names)} entries, but gap gives {g.size} contacts"
+            raise ValueError(msg)
         return g
 
     def gap_rates(self, given: Any, t: Array, q: Array, rate: Array) -> Array:
@@ -147,6 +157,24 @@ class FrictionElements(eqx.Module):
             raise ValueError(msg)
         high = jnp.broadcast_to(values.reshape(-1), (elements,))
         return jnp.stack([-high, high], axis=1)
+
+
+def one_or_several(value: Any, kind: type, name: str, hint: str) -> Any:
+    """A record, a tuple of several, or None; a list of one is that one."""
+    records = tuple(value) if isinstance(value, (list, tuple)) else () if value is None else (value,)
+    for record in records:
+        if not isinstance(record, kind):
+            msg = f"{name} must be a carom.{kind.__name__} or a list of them, got {type(record).__name__}; {hint}"
+            raise TypeError(msg)
+    return records if len(records) > 1 else records[0] if records else None
+
+
+def refuse_repeated_names(groups: Iterable[Contacts]) -> None:
+    """Raise where two contacts of a system have one name."""
+    repeated = [name for name, times in Counter(name for group in groups for name in group.names).items() if times > 1]
+    if repeated:
+        msg = f"names of contacts must differ within a system, but {names_of(repeated)} occurs more than once"
+        raise ValueError(msg)
 
 
 def _between_0_and_1(value: ArrayLike, name: str) -> Array:

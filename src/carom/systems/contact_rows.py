@@ -1,12 +1,13 @@
 """What a method needs of a system's set-valued laws at one point: gaps, relative velocities, directions, sets, events.
 
-Rows are ordered as in `carom.solvers.contact_problem`. Everything is derived: the relative velocities `gamma(v)` are
+Rows are ordered as in `carom.solvers.contact_laws`. Everything is derived: the relative velocities `gamma(v)` are
 affine in v, their Jacobian is W, their value at v contains the rates `zeta` of laws that depend on time.
 """
 
 from __future__ import annotations
 
 import enum
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -14,7 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from carom.solvers.contact_problem import CONSTRAINT, Laws
+from carom.solvers.contact_laws import Laws
+from carom.solvers.contact_problem import CONSTRAINT
+from carom.solvers.directions import AbstractDirections, DenseDirections
+from carom.solvers.small import solve_small, times
 from carom.state import State
 from carom.systems.system import System
 
@@ -42,7 +46,7 @@ class ContactRows(eqx.Module):
 
     gap: Float[Array, " contacts"]
     gamma: Float[Array, " m"]
-    W: Float[Array, "m n"]
+    W: AbstractDirections
     restitution: Float[Array, " m"]
     friction: Float[Array, " contacts"]
     limits: Float[Array, "elements 2"]
@@ -55,22 +59,38 @@ class ContactRows(eqx.Module):
         return eqx.tree_at(lambda r: (r.gamma, r.restitution), self, (self.gamma - 0.5 * turn, restitution))
 
 
-def relative_velocities(system: System, t: Array, q: Array, v: Array) -> list[Array]:
-    """Relative velocities by group: (contacts,), (contacts, directions), (elements, directions), (constraints,)."""
-    p, contacts, rate = system.given, system.contacts, system.rate(t, q, v)
-    none = jnp.zeros((0, 0))
-    normal = contacts.gap_rates(p, t, q, rate) if contacts else jnp.zeros(0)
-    tangential = contacts.slip_rates(p, t, q, rate, v) if contacts and contacts.has_friction else none
-    elements = system.friction.slip_rates(p, t, q, v) if system.friction else none
+class Velocities(NamedTuple):
+    """Relative velocities by group of the user's lists; friction with a column per direction, None without."""
+
+    normal: list[Array]
+    tangential: list[Array | None]
+    elements: list[Array]
+    bilateral: Array
+
+    @property
+    def stacked(self) -> Array:
+        """gamma: those of all rows."""
+        friction = [part.ravel() for part in (*self.tangential, *self.elements) if part is not None]
+        return jnp.concatenate([*self.normal, *friction, self.bilateral])
+
+
+def relative_velocities(system: System, t: Array, q: Array, v: Array) -> Velocities:
+    """Relative velocities of all laws."""
+    p, groups, rate = system.given, system.contact_groups, system.rate(t, q, v)
     bilateral = jnp.zeros(0)
     if system.constraints is not None:
         bilateral = jax.jvp(system.constraint, (t, q), (jnp.ones_like(t), rate))[1]
-    return [normal, tangential, elements, bilateral]
+    return Velocities(
+        [group.gap_rates(p, t, q, rate) for group in groups],
+        [group.slip_rates(p, t, q, rate, v) if group.has_friction else None for group in groups],
+        [group.slip_rates(p, t, q, v) for group in system.friction_groups],
+        bilateral,
+    )
 
 
 def stacked_velocities(system: System, t: Array, q: Array, v: Array) -> Array:
     """gamma: the relative velocities of all rows."""
-    return jnp.concatenate([part.ravel() for part in relative_velocities(system, t, q, v)])
+    return relative_velocities(system, t, q, v).stacked
 
 
 def turning_rates(system: System, t: Array, q: Array, v: Array) -> Array:
@@ -81,37 +101,67 @@ def turning_rates(system: System, t: Array, q: Array, v: Array) -> Array:
 
 
 def laws_of(system: System, state: State) -> Laws:
-    """Numbers of laws and rows, from the shapes alone."""
-    shapes = jax.eval_shape(lambda: relative_velocities(system, state.t, state.q, state.v))
-    normal, tangential, elements, bilateral = (s.shape for s in shapes)
-    if system.contacts and system.contacts.has_friction and tangential[0] != normal[0]:
-        msg = f"Contacts: gap gives {normal[0]} contacts, but the slip directions are those of {tangential[0]}"
-        raise ValueError(msg)
-    return Laws(normal[0], tangential[1], elements[0], elements[1], bilateral[0])
+    """Which laws and rows there are, from the shapes alone."""
+    return _laws(system, _shapes(system, state.t, state.q, state.v))
+
+
+def _shapes(system: System, t: Array, q: Array, v: Array) -> Velocities:
+    return jax.eval_shape(lambda: relative_velocities(system, t, q, v))
+
+
+def _laws(system: System, shapes: Velocities) -> Laws:
+    groups, names = [], []
+    for group, normal, tangential in zip(system.contact_groups, shapes.normal, shapes.tangential):
+        slips, directions = (normal.size, 0) if tangential is None else tangential.shape
+        if slips != normal.size:
+            msg = f"Contacts: gap gives {normal.size} contacts, but the slip directions are those of {slips}"
+            raise ValueError(msg)
+        groups.append((normal.size, directions))
+        names += group.names or [""] * normal.size
+    named = tuple(names) if any(names) else ()
+    return Laws(groups, [(part.shape[0], part.shape[1]) for part in shapes.elements], shapes.bilateral.size, named)
 
 
 def contact_rows(system: System, t: Array, q: Array, v: Array) -> ContactRows:
     """All laws at (t, q), with relative velocities of v."""
-    laws = laws_of(system, State(q, v, t))
+    shapes = _shapes(system, t, q, v)
+    laws = _laws(system, shapes)
 
     def gamma(u: Array) -> Array:
         return stacked_velocities(system, t, q, u)
 
-    p, contacts, n = system.given, system.contacts, laws.contacts
-    restitution, friction = jnp.zeros(laws.rows), jnp.zeros(n)
-    if contacts is not None:
-        tangential = jnp.repeat(jnp.broadcast_to(contacts.tangential_restitution, (n,)), laws.directions)
-        normal = jnp.broadcast_to(contacts.restitution, (n,))
-        restitution = jnp.concatenate([normal, tangential, jnp.zeros(laws.rows - n - n * laws.directions)])
-        friction = jnp.broadcast_to(contacts.friction, (n,))
-    limits = system.friction.limits(p, t, q, v, laws.elements) if system.friction else jnp.zeros((0, 2))
-    gap = contacts.gaps(p, t, q) if contacts else jnp.zeros(0)
+    def of_contacts(name: str) -> Array:
+        pairs = zip(system.contact_groups, shapes.normal)
+        return jnp.concatenate([jnp.zeros(0), *(jnp.broadcast_to(getattr(g, name), n.shape) for g, n in pairs)])
+
+    pairs = zip(system.friction_groups, shapes.elements)
+    limits = [group.limits(system.given, t, q, v, part.shape[0]) for group, part in pairs]
+    limits, gap = jnp.concatenate([jnp.zeros((0, 2)), *limits]), system.gaps(t, q)
     blank = 0.0 * jnp.sum(gap)
     if system.constraints is not None:
         blank = blank + 0.0 * jnp.sum(system.constraint(t, q))
-    if system.friction:
+    if laws.elements:
         blank = jnp.where(jnp.any(jnp.isnan(limits)), jnp.nan, blank)
-    return ContactRows(gap, gamma(v), jax.jacfwd(gamma)(v), restitution, friction, limits, blank, laws)
+    none = jnp.zeros(laws.elements), jnp.zeros(laws.bilateral)
+    restitution = laws.by_row(of_contacts("restitution"), of_contacts("tangential_restitution"), *none)
+    W = DenseDirections(jax.jacfwd(gamma)(v))
+    return ContactRows(gap, gamma(v), W, restitution, of_contacts("friction"), limits, blank, laws)
+
+
+def over_mass(
+    system: System, t: Array, q: Array, W: AbstractDirections, *forces: Array, M_inv: Array | None = None
+) -> tuple[Any, ...]:
+    """W M^{-1} as directions, and M^{-1} f of forces.
+
+    Apart for a constant mass (`M_inv`) or a diagonal one, so that constant directions leave the compiled loop.
+    """
+    if M_inv is not None:
+        return DenseDirections(times(M_inv, W.dense().T).T), *(times(M_inv, f) for f in forces)
+    M = system.dense_mass_at(t, q)
+    if M.ndim < 2:
+        return W.over(M), *(f / M for f in forces)
+    columns = solve_small(M, jnp.vstack([*forces, W.dense()]).T).T
+    return DenseDirections(columns[len(forces) :]), *columns[: len(forces)]
 
 
 def unknown_modes(laws: Laws) -> Array:
@@ -128,18 +178,15 @@ def events(laws: Laws, before: Array, after: Array) -> Array:
     turned = (before != after) & ~was & ~now
     changed = jnp.where(turned, Event.REVERSES, Event.NONE)
     friction = jnp.where(now & ~was, Event.STICKS, jnp.where(was & ~now, Event.SLIPS, changed))
-    stays = was[:n] & now[:n]
-    counts = [np.ones(n, bool), *([stays] if laws.directions else []), np.ones(laws.elements, bool)]
+    counts = [np.ones(n, bool), laws.with_friction(was[:n] & now[:n]), np.ones(laws.elements, bool)]
     codes = jnp.where(np.arange(laws.count) < n, normal, friction)
     return jnp.where(known & jnp.concatenate(counts), codes, Event.NONE).astype(jnp.int32)
 
 
 def event_table(system: System, state: State, begins: np.ndarray, codes: np.ndarray) -> np.recarray:
     """Event codes of rows as a table of time, contact and kind."""
-    laws = laws_of(system, state)
-    n = laws.contacts
     row, law = np.nonzero(codes)
-    contact = np.where(law < n, law, law - n) if laws.directions else law
+    contact = laws_of(system, state).contact_of_law[law]
     kinds = [Event(code).name.lower() for code in codes[row, law]]
     columns = [begins[row], contact, np.array(kinds, dtype="U8")]
     return np.rec.fromarrays(columns, names="time,contact,kind")  # pyright: ignore

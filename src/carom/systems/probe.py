@@ -170,19 +170,20 @@ def _functions(system: System, state: State) -> Iterator[tuple[str, UserFunction
         yield "nonholonomic", system.nonholonomic, _entries("constraints")
     for name, force in system.forces.items():
         yield f"force '{name}'", force, _shape((m,))
-    if system.contacts is not None:
-        yield from _contact_functions(system, state)
-    if system.friction is not None:
-        yield "slip_velocity", system.friction.slip_velocity, _per_law(None)
+    for contacts, which in _numbered(system.contact_groups, "contacts"):
+        gap = f"gap{which}"
+        yield gap, contacts.gap, _entries("contacts")
+        count = int(np.prod(result(contacts.gap, gap, state, system).shape))
+        for name in ("slip", "slip_velocity"):
+            if getattr(contacts, name) is not None:
+                yield f"{name}{which}", getattr(contacts, name), _per_law(count)
+    for friction, which in _numbered(system.friction_groups, "friction"):
+        yield f"slip_velocity{which}", friction.slip_velocity, _per_law(None)
 
 
-def _contact_functions(system: System, state: State) -> Iterator[tuple[str, UserFunction, Expect]]:
-    contacts = system.contacts
-    yield "gap", contacts.gap, _entries("contacts")
-    count = int(np.prod(result(contacts.gap, "gap", state, system).shape))
-    for name in ("slip", "slip_velocity"):
-        if getattr(contacts, name) is not None:
-            yield name, getattr(contacts, name), _per_law(count)
+def _numbered(groups: tuple[Any, ...], name: str) -> list[tuple[Any, str]]:
+    """Groups, and how to call them where there are several."""
+    return [(group, f" of {name}[{i}]" if len(groups) > 1 else "") for i, group in enumerate(groups)]
 
 
 def _one_number(role: str, got: jax.ShapeDtypeStruct) -> None:

@@ -17,10 +17,10 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Array
 
-from carom.state import Numbers, reals, shortened, strong
-from carom.systems.arguments import DerivedFunction, Given, UserFunction, names_of, user_function
+from carom.state import Numbers, reals, strong
+from carom.systems.arguments import DerivedFunction, Given, UserFunction, names_of, texts, user_function
 from carom.systems.constrained import accelerations
-from carom.systems.contact import Contacts, FrictionElements
+from carom.systems.contact import Contacts, FrictionElements, one_or_several, refuse_repeated_names
 from carom.systems.interactions import Interactions
 from carom.systems.lagrangian import Lagrangian
 
@@ -55,8 +55,8 @@ class System(eqx.Module):
         kinematics: `q'(t, q, v)`, affine in v; default `q' = v`.
         constraints: bilateral constraints `g(q)` or `g(t, q)`, zero when fulfilled.
         nonholonomic: constraints on velocities `k(q, v)`.
-        contacts: unilateral contacts, a `carom.Contacts`.
-        friction: friction elements without a unilateral contact, a `carom.FrictionElements`.
+        contacts: unilateral contacts, a `carom.Contacts` or a list of them, numbered through in its order.
+        friction: friction elements without a unilateral contact, a `carom.FrictionElements` or a list of them.
         hamiltonian: `H(q, p)` instead of mass and potential; see `System.from_hamiltonian`.
         params: any pytree; functions with an argument named `p` receive it. New values never recompile. An argument
             named `elapsed` receives the time since the start of the run, which is exact where `t` is a large number.
@@ -121,8 +121,11 @@ class System(eqx.Module):
         self.shift = None
         self.constraints = constraints and user_function(constraints, "constraints", ("q",), ("t", "q"))
         self.nonholonomic = nonholonomic and user_function(nonholonomic, "nonholonomic", ("q", "v"), ("t", "q", "v"))
-        self.contacts = _one_record(contacts, Contacts, "contacts", "put all gaps into one function")
-        self.friction = _one_record(friction, FrictionElements, "friction", "a coefficient belongs to carom.Contacts")
+        self.contacts = one_or_several(contacts, Contacts, "contacts", "write carom.Contacts(gap, ...)")
+        self.friction = one_or_several(
+            friction, FrictionElements, "friction", "a coefficient belongs to carom.Contacts"
+        )
+        refuse_repeated_names(self.contact_groups)
         self.hamiltonian = hamiltonian and user_function(hamiltonian, "hamiltonian", ("q", "v"), ("t", "q", "v"))
         self.params = None if params is None else _numeric(params)
         self.epoch = np.float64(0.0)
@@ -138,8 +141,8 @@ class System(eqx.Module):
         if isinstance(labels, str):
             msg = f"labels must be a list of names, one per coordinate, got the text '{labels}'"
             raise TypeError(msg)
-        self.labels = _texts(labels, "labels", "a list of names, one per coordinate")
-        self.units = _texts((units,) if isinstance(units, str) else units, "units", "a text, or a list of texts")
+        self.labels = texts(labels, "labels", "a list of names, one per coordinate")
+        self.units = texts((units,) if isinstance(units, str) else units, "units", "a text, or a list of texts")
         self.origin = None
 
     @classmethod
@@ -196,9 +199,19 @@ class System(eqx.Module):
             "nonholonomic constraints": self.nonholonomic is not None,
             "hamiltonian": self.hamiltonian is not None,
             "contacts": self.contacts is not None,
-            "friction": self.friction is not None or getattr(self.contacts, "has_friction", False),
+            "friction": self.friction is not None or any(group.has_friction for group in self.contact_groups),
         }
         return frozenset(name for name, there in present.items() if there)
+
+    @property
+    def contact_groups(self) -> tuple[Contacts, ...]:
+        """The contacts as a list, which may be empty."""
+        return _listed(self.contacts)
+
+    @property
+    def friction_groups(self) -> tuple[FrictionElements, ...]:
+        """The friction elements as a list, which may be empty."""
+        return _listed(self.friction)
 
     @property
     def given(self) -> Given:
@@ -390,6 +403,15 @@ class System(eqx.Module):
             return jnp.zeros(0)
         return jnp.atleast_1d(self.constraints(self.given, t=t, q=q))
 
+    def gaps(self, t: Array, q: Array) -> Array:
+        """g(t, q) of all contacts, a vector."""
+        return jnp.concatenate([jnp.zeros(0), *(group.gaps(self.given, t, q) for group in self.contact_groups)])
+
+    def gap_rates(self, t: Array, q: Array, rate: Array) -> Array:
+        """gamma_N = dg/dq q' + dg/dt of all contacts."""
+        rates = (group.gap_rates(self.given, t, q, rate) for group in self.contact_groups)
+        return jnp.concatenate([jnp.zeros(0), *rates])
+
 
 def seen(energy: Any, q: Array) -> Array:
     """An energy whose gradient is NaN where the energy is: `jnp.where` hides the NaN of its branches from gradients."""
@@ -409,6 +431,10 @@ def with_origin(system: System, name: str, arguments: str) -> System:
     return marked
 
 
+def _listed(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else () if value is None else (value,)
+
+
 def _mapping(value: Any, name: str) -> Mapping[str, Any]:
     if value is None:
         return {}
@@ -416,26 +442,6 @@ def _mapping(value: Any, name: str) -> Mapping[str, Any]:
         msg = f"{name} must be a dictionary {{name: value}}, got {type(value).__name__}"
         raise TypeError(msg)
     return value
-
-
-def _one_record(value: Any, kind: type, name: str, hint: str) -> Any:
-    if value is not None and not isinstance(value, kind):
-        msg = f"{name} must be one carom.{kind.__name__}, got {type(value).__name__}; {hint}"
-        raise TypeError(msg)
-    return value
-
-
-def _texts(values: Any, name: str, wanted: str) -> tuple[str, ...]:
-    """A tuple of texts that a file can hold."""
-    texts: tuple[Any, ...] = tuple(values) if isinstance(values, (Sequence, np.ndarray)) else (None,)
-    for i, text in enumerate(texts):
-        if not isinstance(text, str):
-            msg = f"{name} must be {wanted}, got {shortened(values)}"
-            raise TypeError(msg)
-        if "\0" in text or not text.isprintable():
-            msg = f"{name}[{i}] must be printable text, got {text!r}"
-            raise ValueError(msg)
-    return texts
 
 
 def _numeric(params: Any) -> Any:

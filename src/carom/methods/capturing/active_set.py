@@ -17,12 +17,12 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
-from carom.methods.capturing.modes import Modes, frictions_of_contacts
-from carom.solvers.contact_problem import Laws
+from carom.methods.capturing.modes import Modes
+from carom.solvers.contact_laws import Laws
 from carom.solvers.redundant import multipliers
-from carom.solvers.small import solve_small, times
+from carom.solvers.small import times
 from carom.state import State, Status
-from carom.systems.contact_rows import contact_rows, turning_rates
+from carom.systems.contact_rows import contact_rows, over_mass, turning_rates
 from carom.systems.system import Origin, System
 from carom.tableaux import Tableau, embedded
 
@@ -77,23 +77,25 @@ class Point(eqx.Module):
     @property
     def rough(self) -> Array:
         """Friction laws that can stick."""
-        contacts = self.friction[: frictions_of_contacts(self.laws)] > 0
+        contacts = self.laws.with_friction(self.friction) > 0
         return jnp.concatenate([contacts, self.limits[:, 0] < self.limits[:, 1]])
 
     def sliding(self, modes: Modes) -> tuple[Array, Array]:
         """E and e of lam = E x + e, where x are the multipliers of held rows and sliding friction follows from them."""
         laws, n = self.laws, self.laws.contacts
         d = jnp.where(modes.slipping, modes.directions(self.gamma, _NOISE * self.size), 0.0)
-        _, _, elements, _ = laws.split(d)
         follows = np.zeros((laws.rows, laws.rows))
-        tangential = np.arange(n * laws.directions)
-        follows[n + tangential, tangential // max(laws.directions, 1)] = 1.0
+        for block in laws.tangential:
+            owners = np.repeat(np.arange(n)[block.laws], block.directions)
+            follows[np.arange(laws.rows)[block.rows], owners] = 1.0
         mu = jnp.concatenate([self.friction, jnp.zeros(laws.rows - n)])
-        low, high = self.limits[:, :1], self.limits[:, 1:]
-        given = -high * elements if laws.element_directions == 2 else jnp.where(elements > 0, low, high)
-        given = jnp.where(elements != 0, given, 0.0)
-        before = laws.rows - laws.bilateral - given.size
-        e = jnp.concatenate([jnp.zeros(before), given.ravel(), jnp.zeros(laws.bilateral)])
+        given = []
+        for block, elements in zip(laws.sliders, laws.split(d)[2]):
+            low, high = self.limits[block.laws, :1], self.limits[block.laws, 1:]
+            force = -high * elements if block.directions == 2 else jnp.where(elements > 0, low, high)
+            given.append(jnp.where(elements != 0, force, 0.0).ravel())
+        before = laws.rows - laws.bilateral - sum(part.size for part in given)
+        e = jnp.concatenate([jnp.zeros(before), *given, jnp.zeros(laws.bilateral)])
         return jnp.asarray(np.eye(laws.rows)) - follows * d[:, None] * mu[None], e
 
     def under(self, modes: Modes) -> Motion:
@@ -134,17 +136,10 @@ def survey(system: System, t: Array, q: Array, v: Array) -> Point:
     at = contact_rows(system, t, q, v)
 
     kappa = turning_rates(system, t, q, v)
-    columns = over_mass(system, t, q, jnp.vstack([system.force(t, q, v), at.W]))
-    size = jnp.abs(at.W) @ jnp.abs(v)
-    sets = (at.friction, at.limits, at.laws)
-    free = columns[:, 0] if system.constraints is None else columns[:, 0] + at.blank
-    return Point(at.gap, at.gamma, size, at.W, columns[:, 1:], kappa, free, *sets)
-
-
-def over_mass(system: System, t: Array, q: Array, rows: Array) -> Array:
-    """M^{-1} rows^T."""
-    M = system.dense_mass_at(t, q)
-    return solve_small(M, rows.T) if M.ndim == 2 else (rows / M).T
+    W_M, free = over_mass(system, t, q, at.W, system.force(t, q, v))
+    W, sets = at.W.dense(), (at.friction, at.limits, at.laws)
+    free = free if system.constraints is None else free + at.blank
+    return Point(at.gap, at.gamma, jnp.abs(W) @ jnp.abs(v), W, W_M.dense().T, kappa, free, *sets)
 
 
 class Coefficients(eqx.Module):
@@ -284,12 +279,12 @@ def onto_active(system: System, t: Array, q: Array, v: Array, rows: Array, gaps:
 
     def directions(x: Array) -> tuple[Array, Array, Array]:
         at = contact_rows(system, t, x, v)
-        M_inv_W = over_mass(system, t, x, at.W)
-        return at.gamma, M_inv_W, at.W @ M_inv_W
+        M_inv_W = over_mass(system, t, x, at.W)[0].dense().T
+        return at.gamma, M_inv_W, at.W.dense() @ M_inv_W
 
     def correct(_, x: Array) -> Array:
         _, M_inv_W, S = directions(x)
-        gap = jnp.zeros(0) if system.contacts is None else system.contacts.gaps(system.given, t, x) - gaps
+        gap = system.gaps(t, x) - gaps
         constraint = system.constraint(t, x)
         friction = jnp.zeros(rows.size - gap.size - constraint.size)
         depth = multipliers(S, jnp.concatenate([gap, friction, constraint]), rows)

@@ -31,11 +31,13 @@ from carom.methods.base import SMOOTH, AbstractMethod, Gives
 from carom.methods.capturing.active_set import Coefficients, Motion, Point, onto_active, smooth_piece, survey
 from carom.methods.capturing.location import LOOKS, Aim, Trial, locate, status_of
 from carom.methods.capturing.margins import Margins, at_rest, forces_left, headings, margins, resolved
-from carom.methods.capturing.modes import Modes, by_row, frictions_of_contacts, lengths, totals
+from carom.methods.capturing.modes import Modes, by_row, lengths
 from carom.methods.capturing.transitions import after_piece, closing, falling, jolted
-from carom.methods.moreau.moreau_theta import report, theta_step
+from carom.methods.moreau.moreau_theta import theta_step
 from carom.names import register
-from carom.solvers.contact_problem import Laws, contact_problem
+from carom.solvers.contact_problem import contact_problem
+from carom.solvers.contact_solver import AbstractContactSolver
+from carom.solvers.directions import DenseDirections
 from carom.solvers.redundant import redundancy
 from carom.solvers.semismooth import SemismoothNewton
 from carom.solvers.small import rarely
@@ -109,7 +111,7 @@ class EventCapturing(AbstractMethod):
     theta: Array
     projection: bool = eqx.field(static=True)
     form: str = eqx.field(static=True)
-    solver: Any
+    solver: AbstractContactSolver
     most_events: Array
     tolerance: Array | None
 
@@ -123,7 +125,7 @@ class EventCapturing(AbstractMethod):
         theta: ArrayLike = 0.5,
         projection: bool = False,
         form: str = "acceleration",
-        solver: Any = SemismoothNewton(),  # noqa: B008
+        solver: AbstractContactSolver = SemismoothNewton(),  # noqa: B008
         most_events: int = 1000,
         tolerance: ArrayLike | None = None,
     ):
@@ -188,8 +190,7 @@ class EventCapturing(AbstractMethod):
         del longest, span
         if not (self.tableau.explicit and "friction" in system.features):
             return
-        laws = laws_of(system, state)
-        if 2 in (laws.directions, laws.element_directions):
+        if 2 in laws_of(system, state).directions:
             msg = "EventCapturing: friction in a plane needs an implicit tableau such as carom.radau_iia(3)"
             raise ValueError(msg)
 
@@ -250,7 +251,7 @@ class EventCapturing(AbstractMethod):
         """The smooth piece up to the first event, or over the whole of h."""
         modes, window, laws = now.modes, now.window, now.modes.laws
         n, longest = laws.contacts, h
-        if laws.directions == 2 or laws.element_directions == 2:
+        if 2 in laws.directions:
             longest = jnp.minimum(h, jnp.maximum(resolved(start, modes, now.nominal), window))
 
         def attempt(tau: Array) -> Trial:
@@ -295,7 +296,7 @@ class EventCapturing(AbstractMethod):
             impulse=trial.piece.impulse[:free],
             mode=modes.numbers,
             event=events(laws, now.last, modes.numbers),
-            work=by_law(laws, trial.piece.work),
+            work=laws.by_law(trial.piece.work),
             multiplier=-trial.at.lam[free:] if laws.bilateral else None,
         )
         return Step(state.moved(state.t + tau, q, v), memory, info)
@@ -316,7 +317,7 @@ class EventCapturing(AbstractMethod):
         seen = Modes(modes.closed & new.closed, new.stuck, new.heading, laws)
         open_question = jnp.concatenate([jnp.zeros(n, bool), new.stuck & seen.carried]) & (now.last != UNKNOWN_MODE)
         number = jnp.where(open_question, now.last, seen.numbers)  # the next step says whether it sticks
-        info = report(impact, now.last, number, window)
+        info = impact.report(now.last, number, window)
         bounced = jnp.concatenate([now.located & ~new.closed & (P[:n] > 0), jnp.zeros(laws.count - n, bool)])
         event = jnp.where(bounced, Event.BOUNCES, events(laws, now.last, number)).astype(jnp.int32)
         none = (jnp.zeros_like(q), jnp.zeros_like(v))
@@ -331,14 +332,15 @@ class EventCapturing(AbstractMethod):
 
         Friction that slides already is no unknown: its force follows the normal one.
         """
-        laws, n, k = at.laws, at.laws.contacts, frictions_of_contacts(at.laws)
+        laws, n, k = at.laws, at.laws.contacts, at.laws.frictions
         E, e = at.sliding(modes)
         candidates = modes.stuck & at.rough
-        friction = jnp.where(candidates[:k], at.friction[:k], 0.0) if k else jnp.zeros(n)
+        friction = jnp.where(laws.on_contacts(candidates[:k]), at.friction, 0.0)
         limits = jnp.where(candidates[k:, None], at.limits, 0.0)
         c = at.W @ (at.free + at.M_inv_W @ e) + at.kappa
         sets = {"active": modes.closed, "friction": friction, "limits": limits}
-        problem = contact_problem(at.W, at.M_inv_W @ E, laws, c=c, **sets)
+        W, W_M = DenseDirections(at.W), DenseDirections((at.M_inv_W @ E).T)
+        problem = contact_problem(W, W_M, laws, c=c, **sets)
         result = self.solver(problem, jnp.zeros(laws.rows))
         gained = problem.velocity(result.P)
         slack = _SLACK * jnp.max(jnp.abs(c))
@@ -354,16 +356,16 @@ class EventCapturing(AbstractMethod):
             return f"There were more than most_events = {int(self.most_events)} without a whole step between them."
         if status in (Status.NO_CONSISTENT_MODE, Status.SEVERAL_CONSISTENT_MODES):
             i, push = most_doubtful(at, memory.modes.closed | memory.located)
-            return (
-                f"Contact {i} with friction {at.friction[i]:g} is pushed open by {push:.3g} per unit of normal force."
-            )
+            pushed = f"is pushed open by {push:.3g} per unit of normal force."
+            return f"Contact {at.laws.called(i)} with friction {at.friction[i]:g} {pushed}"
         n = at.laws.contacts
         if status is not Status.EVENT_NOT_LOCATED or not n:
             return ""
         gap, rate = np.asarray(at.gap), np.asarray(at.gamma)[:n]
         falls = ~np.asarray(memory.modes.closed) & (rate < 0)
         i = int(np.argmin(np.where(falls, gap / np.where(falls, -rate, 1.0), np.inf)))
-        return f"Contact {i} has the gap {gap[i]:.6g} and the rate {rate[i]:.6g} there; is its gap continuous?"
+        found = f"has the gap {gap[i]:.6g} and the rate {rate[i]:.6g} there; is its gap continuous?"
+        return f"Contact {at.laws.called(i)} {found}"
 
     def review(self, solution: Any) -> None:
         """Warn of constraints that depended on each other."""
@@ -417,7 +419,7 @@ class Course(eqx.Module):
         laws, system, trial = self.modes.laws, self.system, self.trial
         if not laws.count:
             return jnp.asarray(False)
-        if laws.elements and isinstance(system.friction.limit, UserFunction):
+        if any(isinstance(group.limit, UserFunction) for group in system.friction_groups):
             return jnp.asarray(True)
         with_stage = lambda lam: eqx.tree_at(lambda m: m.lam, self.start, lam)  # noqa: E731
         stages = jax.vmap(lambda lam: forces_left(with_stage(lam), self.modes))(trial.piece.lam)
@@ -426,7 +428,7 @@ class Course(eqx.Module):
         low = jnp.min(forces, axis=0)
         found = jnp.any(low < jnp.max(forces, axis=0) - low)
         if laws.contacts:
-            gaps = jax.vmap(lambda t, q: system.contacts.gaps(system.given, t, q))(self.times, self.q)
+            gaps = jax.vmap(system.gaps)(self.times, self.q)
             gaps = jnp.concatenate([self.start.point.gap[None], gaps, trial.at.point.gap[None]])
             bend = gaps[2:] - 2 * gaps[1:-1] + gaps[:-2]
             found = found | jnp.any(~self.modes.closed & (jnp.min(gaps, axis=0) < 2 * jnp.max(jnp.abs(bend), axis=0)))
@@ -435,13 +437,10 @@ class Course(eqx.Module):
 
 def most_doubtful(at: Point, taking_part: Array) -> tuple[int, float]:
     """The contact whose normal force pushes it open least while friction drags against it, and by how much."""
-    n, d = at.laws.contacts, at.laws.directions
-    cross = np.asarray(at.G)[:n, n : n + n * d].reshape(n, n, d)[np.arange(n), np.arange(n)]
-    push = np.diag(np.asarray(at.G))[:n] - np.asarray(at.friction) * np.linalg.norm(cross, axis=-1)
+    G, push = np.asarray(at.G), np.diag(np.asarray(at.G))[: at.laws.contacts].copy()
+    for block in at.laws.tangential:
+        owners = np.arange(push.size)[block.laws]
+        cross = G[owners[:, None], np.arange(len(G))[block.rows].reshape(len(owners), -1)]
+        push[owners] -= np.asarray(at.friction)[owners] * np.linalg.norm(cross, axis=1)
     i = int(np.argmin(np.where(np.asarray(taking_part), push, np.inf)))
     return i, float(push[i])
-
-
-def by_law(laws: Laws, x: Array) -> Array:
-    """Rows summed over each law that has a mode."""
-    return jnp.concatenate([x[: laws.contacts], totals(laws, x)])

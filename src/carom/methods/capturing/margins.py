@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.methods.capturing.active_set import Motion, Point
-from carom.methods.capturing.modes import Modes, by_row, frictions_of_contacts, in_plane, lengths, totals
+from carom.methods.capturing.modes import Modes, by_row, in_plane, lengths, totals
 
 _SLACK = 1e-12  # friction may exceed its limit by this much, relative
 _NEVER = 1.0
@@ -67,7 +67,7 @@ def slipping(now: Motion, modes: Modes) -> tuple[Array, Array]:
 def limits(now: Motion) -> tuple[Array, Array]:
     """Lowest and highest force of every friction law."""
     at = now.point
-    radius = (at.friction * now.lam[: at.laws.contacts])[: frictions_of_contacts(at.laws)]
+    radius = at.laws.with_friction(at.friction * now.lam[: at.laws.contacts])
     return jnp.concatenate([-radius, at.limits[:, 0]]), jnp.concatenate([radius, at.limits[:, 1]])
 
 

@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.solvers.contact_problem import CONSTRAINT, IMPRESSED, Laws
+from carom.solvers.contact_laws import Laws
+from carom.solvers.contact_problem import CONSTRAINT, IMPRESSED
 
 
 class Modes(eqx.Module):
@@ -32,7 +33,7 @@ class Modes(eqx.Module):
     @property
     def carried(self) -> Array:
         """Friction laws that can transmit a force: not those of open contacts."""
-        return jnp.concatenate([self.closed[: frictions_of_contacts(self.laws)], jnp.ones(self.laws.elements, bool)])
+        return jnp.concatenate([self.laws.with_friction(self.closed), jnp.ones(self.laws.elements, bool)])
 
     @property
     def held(self) -> Array:
@@ -68,36 +69,29 @@ class Modes(eqx.Module):
         return jnp.where(known, gamma / jnp.where(known, size, 1.0), self.heading)
 
 
-def frictions_of_contacts(laws: Laws) -> int:
-    """Friction laws that belong to contacts."""
-    return laws.contacts if laws.directions else 0
-
-
 def in_plane(laws: Laws) -> Array:
     """Friction laws that act in a plane."""
-    contacts = np.full(frictions_of_contacts(laws), laws.directions == 2)
-    return jnp.asarray(np.concatenate([contacts, np.full(laws.elements, laws.element_directions == 2)]))
+    blocks = (*laws.tangential, *laws.sliders)
+    flat = [np.full(b.laws.stop - b.laws.start, b.directions == 2) for b in blocks]
+    return jnp.asarray(np.concatenate([np.zeros(0, bool), *flat]))
 
 
 def by_row(laws: Laws, x: Array) -> Array:
     """One value per friction law on its rows; zero or False on the other rows."""
-    k = frictions_of_contacts(laws)
+    k = laws.frictions
     normal, bilateral = jnp.zeros(laws.contacts, x.dtype), jnp.zeros(laws.bilateral, x.dtype)
-    return jnp.concatenate(
-        [normal, jnp.repeat(x[:k], laws.directions), jnp.repeat(x[k:], laws.element_directions), bilateral]
-    )
+    return laws.by_row(normal, laws.on_contacts(x[:k]), x[k:], bilateral)
 
 
 def totals(laws: Laws, x: Array) -> Array:
     """Sum over the rows of every friction law."""
-    _, tangential, elements, _ = laws.split(x)
-    return jnp.concatenate([*(jnp.sum(g, axis=1) for g in (tangential, elements) if g.size), jnp.zeros(0)])
+    return laws.by_law(x)[laws.contacts :]
 
 
 def lengths(laws: Laws, x: Array) -> Array:
     """Length of the rows of every friction law."""
     _, tangential, elements, _ = laws.split(x)
-    return jnp.concatenate([*(_length(g) for g in (tangential, elements) if g.size), jnp.zeros(0)])
+    return jnp.concatenate([*(_length(g) for g in (*tangential, *elements)), jnp.zeros(0)])
 
 
 def _length(x: Array) -> Array:

@@ -8,7 +8,7 @@ from jaxtyping import Array
 from carom.methods.capturing.active_set import Point
 from carom.methods.capturing.location import Trial
 from carom.methods.capturing.margins import at_rest, come_to_rest, headings, slip_begins
-from carom.methods.capturing.modes import Modes, frictions_of_contacts
+from carom.methods.capturing.modes import Modes, lengths
 
 _REST = 1e-11  # slip velocities after an impact this small (relative to their terms) are zero
 _STILL = 1e-13  # velocities after an impact this small (relative) are zero
@@ -42,7 +42,8 @@ def closing(at: Point, modes: Modes, candidates: Array, held: Array, v: Array, w
     rate = at.gamma[:n]
     still = _STILL * jnp.max(jnp.abs(v)) * jnp.max(jnp.abs(at.W))
     resting = held | (candidates & (rate <= still))
-    stuck, heading = at_rest(at, _REST), headings(at, at.gamma)
+    stuck = at_rest(at, _REST) | (at.rough & (lengths(at.laws, at.gamma) <= still))
+    heading = headings(at, at.gamma)
     pressed = at.under(Modes(resting, stuck, heading, modes.laws))
     down = jnp.maximum(-pressed.relative[:n], 0.0)
     brief = rate <= 0.5 * _BRIEF * window * down
@@ -56,6 +57,6 @@ def jolted(at: Point, modes: Modes) -> Array:
     laws = at.laws
     if not laws.elements:
         return jnp.asarray(False)
-    k = frictions_of_contacts(laws)
+    k = laws.frictions
     forward = modes.signs[k:] > 0
     return jnp.any(~modes.stuck[k:] & jnp.isinf(jnp.where(forward, at.limits[:, 0], at.limits[:, 1])))

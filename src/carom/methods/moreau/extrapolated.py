@@ -154,9 +154,10 @@ class Extrapolated(AbstractMethod):
     def substep(self, system: System, state: State, memory: Any, h: Array) -> Step:
         """One step of the base, with the restitution of sec. 8.2 on request."""
         if self.restitution == "fading" and system.contacts is not None:
-            eps = system.contacts.restitution
-            faded = jnp.where(self.h_min > 0, eps ** (h / jnp.maximum(self.h_min, 1e-290)), eps)
-            system = eqx.tree_at(lambda s: s.contacts.restitution, system, faded)
+            given = [group.restitution for group in system.contact_groups]
+            share = h / jnp.maximum(self.h_min, 1e-290)
+            faded = [jnp.where(self.h_min > 0, eps**share, eps) for eps in given]
+            system = eqx.tree_at(lambda s: [group.restitution for group in s.contact_groups], system, faded)
         return self.base.step(system, state, memory, h)
 
 

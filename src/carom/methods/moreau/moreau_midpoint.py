@@ -12,35 +12,25 @@ onto them.
 
 from __future__ import annotations
 
-from typing import Any
-
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from carom.methods.base import SMOOTH, AbstractMethod, Gives
+from carom.methods.moreau.contact_step import TOUCHING, onto_constraints, report
 from carom.names import register
 from carom.solvers.contact_problem import CONSTRAINT, ContactProblem, contact_problem
+from carom.solvers.contact_solver import AbstractContactSolver
 from carom.solvers.redundant import within_range
 from carom.solvers.self_stress import without_self_stress
 from carom.solvers.semismooth import SemismoothNewton
-from carom.solvers.small import inverse_small, rarely, solve_small, times
+from carom.solvers.small import inverse_small, rarely
 from carom.state import Info, State, Step
 from carom.systems.arguments import UserFunction
-from carom.systems.contact_rows import (
-    ContactRows,
-    contact_rows,
-    events,
-    laws_of,
-    turning_rates,
-    unknown_modes,
-)
+from carom.systems.contact_rows import ContactRows, contact_rows, laws_of, over_mass, turning_rates, unknown_modes
 from carom.systems.system import System
 
-_PROJECTIONS = 3
 _ALONG = 2.0
-TOUCHING = 1e-9  # of what free motion adds to a gap in a step: a gap as small is closed, whatever its sign
 
 
 class MoreauMemory(eqx.Module):
@@ -69,7 +59,7 @@ class MoreauMidpoint(AbstractMethod):
         >>> sol = carom.simulate(*carom.models.woodpecker(), carom.MoreauMidpoint(), t1=0.3, h=1e-5)
     """
 
-    solver: Any = SemismoothNewton()
+    solver: AbstractContactSolver = SemismoothNewton()
 
     handles = SMOOTH | {"contacts", "friction", "constraints"}
     gives = frozenset({Gives.WHOLE_STEPS, Gives.MODES})
@@ -99,7 +89,7 @@ class MoreauMidpoint(AbstractMethod):
         t, q, u = state.t, state.q, state.v
         t_M, q_M = t + 0.5 * h, q + 0.5 * h * system.rate(t, q, u)
         rows = contact_rows(system, t_M, q_M, u)
-        acceleration, M_inv_W = _over_mass(system, t_M, q_M, memory.M_inv, system.force(t_M, q_M, u), rows.W)
+        W_M, acceleration = over_mass(system, t_M, q_M, rows.W, system.force(t_M, q_M, u), M_inv=memory.M_inv)
         du = h * acceleration + rows.blank
         if rows.laws.rows == 0:
             u_E = u + du
@@ -108,26 +98,24 @@ class MoreauMidpoint(AbstractMethod):
         closed = memory.mode[: rows.laws.contacts] == CONSTRAINT
         along, turn = _turning(system, rows, closed, t_M, q_M, u, h)
         stays = along & closed
-        moved = times(rows.W, du)
+        moved = rows.W.velocity(du)
         active = (rows.gap <= TOUCHING * h * jnp.abs(moved[: along.size])) | stays
         problem = contact_problem(
-            rows.W, M_inv_W, rows.laws, c=turn, active=active, friction=rows.friction, limits=h * rows.limits
+            rows.W, W_M, rows.laws, c=turn, active=active, friction=rows.friction, limits=h * rows.limits
         )
-        turned = rarely(jnp.any(turn != 0), lambda x: within_range(problem.G, x, problem.taking_part), turn)
+        turned = _possible(problem, turn)
         gamma, rows = rows.gamma, rows.along_surfaces(turn)
         c = (1.0 + rows.restitution) * gamma + moved + 0.5 * turned  # (18)
         problem = eqx.tree_at(lambda p: p.c, problem, c)
         lifts = stays & problem.doubtful & (c[: along.size] >= 0)  # of two motions of a sliding contact the smooth one
         problem = eqx.tree_at(lambda p: p.active, problem, problem.active & ~lifts)
         result = self.solver(problem, without_self_stress(problem, h * memory.force))
-        u_E = u + du + times(M_inv_W, result.P)  # (15)
+        u_E = u + du + W_M.force(result.P)  # (15)
         q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))  # (21)
         if system.constraints is not None:
-            q_E, u_E = onto_constraints(
-                system, t + h, q_E, u_E, rows.W[-rows.laws.bilateral :], M_inv_W[:, -rows.laws.bilateral :]
-            )
+            q_E, u_E = onto_constraints(system, t + h, q_E, u_E, rows, W_M)
         mode = problem.modes(result.P)
-        info = _report(rows, problem, result, memory.mode, mode, h)
+        info = report(rows, problem, result, memory.mode, mode, h)
         return Step(state.moved(t + h, q_E, u_E), MoreauMemory(result.P / h, mode, memory.M_inv), info)
 
 
@@ -145,52 +133,13 @@ def _turning(
     n, laws = rows.laws.contacts, rows.laws
     turn = h * turning_rates(system, t, q, u)
     along = (turn[:n] != 0) & (jnp.abs(rows.gamma[:n]) <= _ALONG * jnp.abs(turn[:n]))
-    *_, elements, bilateral = laws.sizes
-    tangential = jnp.repeat(along | closed, laws.directions)
-    counted = jnp.concatenate([along, tangential, jnp.ones(elements, bool), jnp.zeros(bilateral, bool)])
+    elements, bilateral = jnp.ones(laws.elements, bool), jnp.zeros(laws.bilateral, bool)
+    counted = laws.by_row(along, along | closed, elements, bilateral)
     return along, jnp.where(counted, turn, 0.0)
 
 
-def _report(rows: ContactRows, problem: ContactProblem, result: Any, before: Array, mode: Array, h: Array) -> Info:
-    """Impulses, work, modes and events of a step."""
-    P, laws = result.P, rows.laws
-    bilateral = laws.bilateral
-    gamma_E = problem.velocity(P) - rows.restitution * rows.gamma  # (30), sign corrected
-    work = 0.5 * P * (rows.gamma + gamma_E)
-    by_law = [part.reshape(part.shape[0], -1).sum(axis=1) for part in laws.split(work)[:3] if part.size]
-    return Info(
-        status=result.status,
-        residual=result.residual,
-        iterations=result.iterations,
-        impulse=P[: P.size - bilateral],
-        mode=mode,
-        event=events(laws, before, mode),
-        work=jnp.concatenate([*by_law, jnp.zeros(0)]),
-        multiplier=-P[P.size - bilateral :] / h if bilateral else None,
-    )
-
-
-def _over_mass(system: System, t: Array, q: Array, M_inv: Array | None, f: Array, W: Array) -> tuple[Array, Array]:
-    """M^{-1} f and M^{-1} W^T; apart for a constant mass, so that constant directions leave the compiled loop."""
-    if M_inv is not None:
-        return times(M_inv, f), times(M_inv, W.T)
-    M = system.dense_mass_at(t, q)
-    if M.ndim < 2:
-        return f / M, (W / M).T
-    both = solve_small(M, jnp.vstack([f, W]).T)
-    return both[:, 0], both[:, 1:]
-
-
-def onto_constraints(system: System, t: Array, q: Array, u: Array, W: Array, M_inv_W: Array) -> tuple[Array, Array]:
-    """Move q and u along M^{-1} W^T until g(t, q) = 0 and dg/dt = 0: no drift, whatever the number of steps."""
-    inverse = times(M_inv_W, inverse_small(times(W, M_inv_W)))
-
-    def gamma(x: Array, v: Array) -> Array:
-        return jax.jvp(system.constraint, (t, x), (jnp.ones_like(t), system.rate(t, x, v)))[1]
-
-    def correct(_, pair: tuple[Array, Array]) -> tuple[Array, Array]:
-        x, v = pair
-        x = x - system.rate(t, x, times(inverse, system.constraint(t, x))) + system.rate(t, x, jnp.zeros_like(v))
-        return x, v - times(inverse, gamma(x, v))
-
-    return jax.lax.fori_loop(0, _PROJECTIONS, correct, (q, u))
+def _possible(problem: ContactProblem, turn: Array) -> Array:
+    """The turn that impulses can bring about: laws that depend on each other may contradict each other a little."""
+    if not problem.G.has_matrix:
+        return turn
+    return rarely(jnp.any(turn != 0), lambda x: within_range(problem.G.dense(), x, problem.taking_part), turn)

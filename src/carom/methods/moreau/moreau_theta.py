@@ -10,8 +10,6 @@ law use the directions at q_{k+theta}; the forecast uses those at q_k.
 
 from __future__ import annotations
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -19,14 +17,17 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.methods.base import SMOOTH, AbstractMethod, Gives
-from carom.methods.moreau.moreau_midpoint import TOUCHING, onto_constraints
+from carom.methods.moreau.contact_step import TOUCHING, onto_constraints, report
 from carom.names import register
-from carom.solvers.contact_problem import ContactProblem, ContactResult, Laws, contact_problem
+from carom.solvers.contact_laws import Laws
+from carom.solvers.contact_problem import ContactProblem, contact_problem
+from carom.solvers.contact_solver import AbstractContactSolver, ContactResult
+from carom.solvers.directions import AbstractDirections, DenseDirections
 from carom.solvers.self_stress import without_self_stress
 from carom.solvers.semismooth import SemismoothNewton
 from carom.solvers.small import solve_small
 from carom.state import Info, State, Status, Step
-from carom.systems.contact_rows import ContactRows, contact_rows, events, laws_of, unknown_modes
+from carom.systems.contact_rows import ContactRows, contact_rows, laws_of, unknown_modes
 from carom.systems.system import System
 
 _ITERATIONS = 30
@@ -51,9 +52,16 @@ class Impact(eqx.Module):
     rows: ContactRows
     problem: ContactProblem
     result: ContactResult
-    M_inv_W: Array
+    W_M: AbstractDirections
     iterations: Array
     update: Array
+
+    def report(self, before: Array, mode: Array, h: Array) -> Info:
+        """Impulses, work, modes and events of the step."""
+        info = report(self.rows, self.problem, self.result, before, mode, h)
+        status = jnp.where(self.update <= _ROUNDING, info.status, Status.NEWTON_DIVERGED)
+        status = jnp.where(jnp.all(jnp.isfinite(self.v)), status, Status.NOT_FINITE)
+        return eqx.tree_at(lambda i: (i.status, i.iterations), info, (status, self.iterations))
 
 
 @register
@@ -76,7 +84,7 @@ class MoreauTheta(AbstractMethod):
     theta: float = 0.5
     forecast: float = 1.0
     projection: bool = eqx.field(default=False, static=True)
-    solver: Any = SemismoothNewton()
+    solver: AbstractContactSolver = SemismoothNewton()
 
     handles = SMOOTH | {"contacts", "friction", "constraints"}
     gives = frozenset({Gives.WHOLE_STEPS, Gives.MODES})
@@ -114,25 +122,25 @@ class MoreauTheta(AbstractMethod):
         active = jnp.zeros(0, bool)
         if system.contacts is not None:
             rate = system.rate(t, q, v)
-            U = system.contacts.gap_rates(system.given, t, q, rate)
+            U = system.gap_rates(t, q, rate)
             falls = system.rate(t, q, v + h * system.mass_solve(t, q, system.force(t, q, v)))
-            touching = TOUCHING * h * jnp.abs(system.contacts.gap_rates(system.given, t, q, falls) - U)
-            ahead = system.contacts.gaps(system.given, t, q) + h * self.forecast * U  # (16e), (18)
+            touching = TOUCHING * h * jnp.abs(system.gap_rates(t, q, falls) - U)
+            ahead = system.gaps(t, q) + h * self.forecast * U  # (16e), (18)
             active = ahead <= touching
             state = state.moved(t, q, v + 0.0 * jnp.sum(ahead))  # NaN is no open contact
         impact = theta_step(system, state, h, self.theta, active, memory.P, self.solver)
-        q1, v1, W, bilateral = impact.q, impact.v + impact.rows.blank, impact.rows.W, impact.rows.laws.bilateral
-        if bilateral:
-            q1, v1 = onto_constraints(system, t + h, q1, v1, W[-bilateral:], impact.M_inv_W[:, -bilateral:])
+        q1, v1 = impact.q, impact.v + impact.rows.blank
+        if impact.rows.laws.bilateral:
+            q1, v1 = onto_constraints(system, t + h, q1, v1, impact.rows, impact.W_M)
         if self.projection and impact.rows.laws.contacts:
             q1 = out_of_penetration(system, t + h, q1, impact, self.solver)  # (19b), (19e)
         mode = impact.problem.modes(impact.result.P)
-        info = report(impact, memory.mode, mode, h)
+        info = impact.report(memory.mode, mode, h)
         return Step(state.moved(t + h, q1, v1), ThetaMemory(impact.result.P, mode), info)
 
 
 def theta_step(
-    system: System, state: State, h: Array, theta: Array | float, active: Array, P: Array, solver: Any
+    system: System, state: State, h: Array, theta: Array | float, active: Array, P: Array, solver: AbstractContactSolver
 ) -> Impact:
     """Solve (16a-d) for given active contacts by Newton's method on the forces, the contact problem exact in each.
 
@@ -152,25 +160,25 @@ def theta_step(
 
     def newton(v1: Array, q_theta: Array, P: Array) -> tuple[Impact, Array]:
         rows = contact_rows(system, t_theta, q_theta, v1)
-        gamma_k = rows.gamma + rows.W @ (v - v1)  # relative velocities are affine in v
-        columns = solve_small(jax.jacfwd(defect)(v1), jnp.vstack([defect(v1), rows.W]).T)
-        free, M_inv_W = v1 - columns[:, 0], columns[:, 1:]
+        gamma_k = rows.gamma + rows.W.velocity(v - v1)  # relative velocities are affine in v
+        columns = solve_small(jax.jacfwd(defect)(v1), jnp.vstack([defect(v1), rows.W.dense()]).T)
+        free, W_M = v1 - columns[:, 0], DenseDirections(columns[:, 1:].T)
         problem = contact_problem(
             rows.W,
-            M_inv_W,
+            W_M,
             rows.laws,
-            c=rows.gamma + rows.W @ (free - v1) + rows.restitution * gamma_k,  # (16c), (18)
+            c=rows.gamma + rows.W.velocity(free - v1) + rows.restitution * gamma_k,  # (16c), (18)
             active=active,
             friction=rows.friction,
             limits=h * rows.limits,
         )
         result = solver(problem, without_self_stress(problem, P)) if rows.laws.rows else ContactResult.without_laws()
-        new = free + M_inv_W @ result.P
+        new = free + W_M.force(result.P)
         scale = sum(jnp.max(jnp.abs(x)) for x in (new, v, free - v))  # at rest the impulses only stop the free motion
         size = jnp.max(jnp.abs(new - v1)) / (scale + 1e-290)
         rows = eqx.tree_at(lambda r: r.gamma, rows, gamma_k)
         q1 = q + h * system.rate(t, q, (1 - theta) * v + theta * new)  # (16b)
-        return Impact(q1, new, rows, problem, result, M_inv_W, jnp.zeros((), jnp.int32), size), size
+        return Impact(q1, new, rows, problem, result, W_M, jnp.zeros((), jnp.int32), size), size
 
     def body(loop):
         old, q_theta, last, _, k = loop
@@ -191,37 +199,15 @@ def theta_step(
     return eqx.tree_at(lambda i: (i.iterations, i.update), impact, (k, size))
 
 
-def out_of_penetration(system: System, t: Array, q: Array, impact: Impact, solver: Any) -> Array:
+def out_of_penetration(system: System, t: Array, q: Array, impact: Impact, solver: AbstractContactSolver) -> Array:
     """Positions q + M^{-1} G tau with `0 <= g(t, q) _|_ tau >= 0`, linearised a few times [Acary2012 (19b), (19e)]."""
     n = impact.rows.laws.contacts
-    laws = Laws(n, 0, 0, 0, 0)
-    W, M_inv_W = impact.rows.W[:n], impact.M_inv_W[:, :n]
-    still = system.rate(t, q, jnp.zeros(W.shape[1]))
+    W, W_M = impact.rows.W.taken(slice(n)), impact.W_M.taken(slice(n))
+    still = system.rate(t, q, jnp.zeros_like(impact.v))
 
     def correct(_, x: Array) -> Array:
-        gap = system.contacts.gaps(system.given, t, x)
         sets = {"active": jnp.ones(n, bool), "friction": jnp.zeros(n), "limits": jnp.zeros((0, 2))}
-        tau = solver(contact_problem(W, M_inv_W, laws, c=gap, **sets), jnp.zeros(n)).P
-        return x + system.rate(t, x, M_inv_W @ tau) - still
+        tau = solver(contact_problem(W, W_M, Laws([(n, 0)]), c=system.gaps(t, x), **sets), jnp.zeros(n)).P
+        return x + system.rate(t, x, W_M.force(tau)) - still
 
     return jax.lax.fori_loop(0, _PROJECTIONS, correct, q)
-
-
-def report(impact: Impact, before: Array, mode: Array, h: Array) -> Info:
-    """Impulses, work, modes and events of a step."""
-    rows, P, laws = impact.rows, impact.result.P, impact.rows.laws
-    gamma_1 = impact.problem.velocity(P) - rows.restitution * rows.gamma
-    work = 0.5 * P * (rows.gamma + gamma_1)
-    by_law = [part.reshape(part.shape[0], -1).sum(axis=1) for part in laws.split(work)[:3] if part.size]
-    status = jnp.where(impact.update <= _ROUNDING, impact.result.status, Status.NEWTON_DIVERGED)
-    free = P.size - laws.bilateral
-    return Info(
-        status=jnp.where(jnp.all(jnp.isfinite(impact.v)), status, Status.NOT_FINITE),
-        residual=impact.result.residual,
-        iterations=impact.iterations,
-        impulse=P[:free],
-        mode=mode,
-        event=events(laws, before, mode),
-        work=jnp.concatenate([*by_law, jnp.zeros(0)]),
-        multiplier=-P[free:] / h if laws.bilateral else None,
-    )

@@ -1,0 +1,56 @@
+"""What time-stepping schemes for contact share: the report of a step, and the way back onto bilateral constraints."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from carom.solvers.contact_problem import ContactProblem
+from carom.solvers.contact_solver import ContactResult
+from carom.solvers.directions import AbstractDirections
+from carom.solvers.small import inverse_small, times
+from carom.state import Info
+from carom.systems.contact_rows import ContactRows, events
+from carom.systems.system import System
+
+TOUCHING = 1e-9  # of what free motion adds to a gap in a step: a gap as small is closed, whatever its sign
+_PROJECTIONS = 3
+
+
+def report(
+    rows: ContactRows, problem: ContactProblem, result: ContactResult, before: Array, mode: Array, h: Array
+) -> Info:
+    """Impulses, work, modes and events of a step."""
+    P, laws = result.P, rows.laws
+    free = P.size - laws.bilateral
+    gamma_E = problem.velocity(P) - rows.restitution * rows.gamma  # Studer2008 (30), sign corrected
+    return Info(
+        status=result.status,
+        residual=result.residual,
+        iterations=result.iterations,
+        impulse=P[:free],
+        mode=mode,
+        event=events(laws, before, mode),
+        work=laws.by_law(0.5 * P * (rows.gamma + gamma_E)),
+        multiplier=-P[free:] / h if laws.bilateral else None,
+    )
+
+
+def onto_constraints(
+    system: System, t: Array, q: Array, u: Array, rows: ContactRows, W_M: AbstractDirections
+) -> tuple[Array, Array]:
+    """Move q and u along M^{-1} W^T until g(t, q) = 0 and dg/dt = 0: no drift, whatever the number of steps."""
+    first = rows.laws.rows - rows.laws.bilateral
+    W, M_inv_W = rows.W.dense()[first:], W_M.dense()[first:].T
+    inverse = times(M_inv_W, inverse_small(times(W, M_inv_W)))
+
+    def gamma(x: Array, v: Array) -> Array:
+        return jax.jvp(system.constraint, (t, x), (jnp.ones_like(t), system.rate(t, x, v)))[1]
+
+    def correct(_, pair: tuple[Array, Array]) -> tuple[Array, Array]:
+        x, v = pair
+        x = x - system.rate(t, x, times(inverse, system.constraint(t, x))) + system.rate(t, x, jnp.zeros_like(v))
+        return x, v - times(inverse, gamma(x, v))
+
+    return jax.lax.fori_loop(0, _PROJECTIONS, correct, (q, u))
