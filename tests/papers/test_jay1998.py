@@ -5,7 +5,6 @@ import pytest
 from carom.papers.jay1998 import items
 
 
-@pytest.mark.xdist_group("jay1998")
 @pytest.mark.parametrize("name", items)
 def test_the_claims_of_jay1998_hold(name):
     claims, _ = items[name]()

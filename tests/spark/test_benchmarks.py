@@ -5,8 +5,6 @@ import pytest
 import carom
 from carom.papers import jay1998
 
-pytestmark = pytest.mark.xdist_group("jay1998")
-
 
 def test_squeezer_starts_with_the_known_accelerations_and_multipliers():
     system, state = carom.models.andrews_squeezer()
