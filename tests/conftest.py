@@ -8,8 +8,8 @@ import pytest
 
 # Nearly all of the suite's time is compilation. Of 15.3 s of CPU time for one program of event capturing the newer
 # emitters of XLA take 6.0 s and the higher levels of LLVM's optimisation 0.8 s; garbage collection takes a tenth of
-# the tracing. `XLA_FLAGS= pytest` runs programs as users get them, and so does `make slow`. XLA aborts on a flag it does
-# not know, hence the version.
+# the tracing. `XLA_FLAGS= pytest` runs programs as users get them, and so does `make slow`. XLA aborts on a flag that
+# it does not know, hence the version.
 if jaxlib.__version__.startswith("0.10."):
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0")
 gc.set_threshold(100_000, 20, 20)

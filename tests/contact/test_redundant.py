@@ -48,9 +48,9 @@ def assert_stays(sol, contacts):
     np.testing.assert_allclose(carried(sol, contacts), 1.0, rtol=1e-9)
 
 
-@pytest.mark.parametrize("supports", [6, 11, 40])
-def test_a_plank_rests_on_any_number_of_supports(supports):
-    assert_stays(carom.simulate(*plank(supports), carom.MoreauMidpoint(), t1=10.0, h=1e-3, save_every=1000), supports)
+@pytest.mark.parametrize(("supports", "t1"), [(6, 10.0), (40, 2.0)])
+def test_a_plank_rests_on_any_number_of_supports(supports, t1):
+    assert_stays(carom.simulate(*plank(supports), carom.MoreauMidpoint(), t1=t1, h=1e-3, save_every=1000), supports)
 
 
 @pytest.mark.parametrize("method", [carom.MoreauMidpoint(), carom.MoreauTheta()], ids=["midpoint", "theta"])
@@ -67,7 +67,8 @@ def test_solve_keeps_a_plank_on_eleven_supports():
 @pytest.mark.filterwarnings("ignore:active constraints were redundant")
 @pytest.mark.parametrize("supports", [6, 11, 40])
 def test_all_methods_keep_planks_and_tables(supports):
-    assert_stays(carom.simulate(*plank(supports), carom.MoreauTheta(), t1=10.0, h=1e-3, save_every=1000), supports)
+    for method in (carom.MoreauMidpoint(), carom.MoreauTheta()):
+        assert_stays(carom.simulate(*plank(supports), method, t1=10.0, h=1e-3, save_every=1000), supports)
     assert_stays(carom.solve(*plank(supports), t1=10.0), supports)
     assert_stays(carom.solve(*table(), t1=10.0), 4)
 

@@ -15,8 +15,15 @@ PENDULUMS = {
 STEPS = {2: (16, 32, 64, 128), 3: (8, 16, 32, 64), 4: (3, 6, 12, 24)}
 
 
-@pytest.mark.parametrize("s", [2, 3, 4])
-@pytest.mark.parametrize("name", PENDULUMS)
+EVERY_NUMBER_OF_STAGES_ONCE = {("planar", 3), ("spherical", 2), ("double", 4)}
+CASES = [
+    pytest.param(name, s, marks=() if (name, s) in EVERY_NUMBER_OF_STAGES_ONCE else pytest.mark.slow)
+    for name in PENDULUMS
+    for s in STEPS
+]
+
+
+@pytest.mark.parametrize(("name", "s"), CASES)
 def test_pendulums_converge_with_order_2s_minus_2_in_q_v_and_multiplier_on_the_manifold(name, s):
     system, state = PENDULUMS[name]()
     found, sols = orders(system, state, carom.Spark(s), 1.0, STEPS[s])
@@ -25,7 +32,7 @@ def test_pendulums_converge_with_order_2s_minus_2_in_q_v_and_multiplier_on_the_m
         assert level.max() < 1e-13
 
 
-@pytest.mark.parametrize("s", [2, pytest.param(3, marks=pytest.mark.slow), 4])
+@pytest.mark.parametrize("s", [2, *(pytest.param(s, marks=pytest.mark.slow) for s in (3, 4))])
 def test_every_family_has_order_2s_minus_2_with_mass_of_q_and_velocity_dependent_forces(s):
     system, state = bent_system()
     families, steps = ("A", "B", "C", "C*", "D"), STEPS[s]
