@@ -31,14 +31,14 @@ demo: .venv/.installed
 	$(BIN)/carom run examples/scenarios/cradle.toml --out out
 
 test: .venv/.test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not slow"
 
 # on a machine with an accelerator, with the Python that is there
 device:
 	PYTHONPATH=src $(PYTHON) -m pytest -m "not slow" $(DEVICE_TESTS)
 
 slow: .venv/.test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m slow
+	XLA_FLAGS= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m slow
 
 fuzz: .venv/.test
 	$(BIN)/python -m fuzz --count $(COUNT) --seed $(SEED)

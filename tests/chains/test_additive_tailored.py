@@ -10,8 +10,6 @@ from carom.systems.interactions import Interactions
 from carom.systems.laws import hertz, spring
 from carom.tableaux import tailored_coefficients, tailored_part
 
-pytestmark = pytest.mark.xdist_group("additive")
-
 H = [0.1, 0.05, 0.025, 0.0125]
 #: Contact and local damping in units of h.
 PAIRS = [(0.5, 0.0), (0.5, 0.8), (0.2, 0.6)]

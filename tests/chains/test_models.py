@@ -9,7 +9,6 @@ from carom.models import bead_chain, dimer_chain, granular_chain, newtons_cradle
 MASSES, STIFFNESS = [1.0, 0.6, 1.3, 0.8], [1.0, 1.4, 0.7]
 
 
-@pytest.mark.xdist_group("exponents")
 @pytest.mark.parametrize(("exponent", "tol"), [(1.0, 2e-3), (1.5, 5e-5), (2.5, 1e-6)])
 def test_direct_and_regularised_forms_agree_for_every_exponent(exponent, tol):
     chain, state = granular_chain(MASSES, STIFFNESS, damping=0.2, exponent=exponent)

@@ -9,8 +9,6 @@ import pytest
 import carom
 from carom import plots
 
-pytestmark = pytest.mark.xdist_group("random chains")
-
 
 @pytest.fixture(scope="module")
 def solution():

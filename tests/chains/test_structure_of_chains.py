@@ -27,7 +27,6 @@ def _run(name, chain, state, h):
     return carom.simulate(carom.regularise(chain) if regularised else chain, state, method, t1=12.0, h=h)
 
 
-@pytest.mark.xdist_group("random chains")
 @pytest.mark.parametrize("name", METHODS)
 @settings(max_examples=10, deadline=None)
 @given(m=masses, k=stiffness, damping=st.floats(0.0, 0.2))
@@ -38,7 +37,6 @@ def test_momentum_is_kept_to_rounding(name, m, k, damping):
     assert np.abs(p - p[0]).max() < 1e-14 * sum(m) * max(1.0, np.abs(sol.v).max())
 
 
-@pytest.mark.xdist_group("random chains")
 @settings(max_examples=15, deadline=None)
 @given(m=masses, k=stiffness, damping=st.floats(1e-3, 0.2))
 def test_energy_of_a_damped_chain_never_rises(m, k, damping):
@@ -48,7 +46,6 @@ def test_energy_of_a_damped_chain_never_rises(m, k, damping):
     assert energy[-1] < energy[0]
 
 
-@pytest.mark.xdist_group("random chains")
 @pytest.mark.parametrize("name", ["theta", "tailored IRK"])
 def test_tailored_methods_lose_the_energy_the_damped_chain_loses(name):
     chain, state = granular_chain(np.linspace(0.5, 1.5, N), np.linspace(2.0, 1.0, N - 1), damping=0.05)

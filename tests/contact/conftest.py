@@ -1,19 +1,10 @@
 """Shared runs: every compiled program serves as many tests as possible."""
 
 import warnings
-from pathlib import Path
 
 import pytest
 
 import carom
-
-
-def pytest_collection_modifyitems(items):
-    """One worker per file, so that no program is compiled twice."""
-    here = Path(__file__).parent
-    for item in items:
-        if item.path.parent == here:
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))
 
 
 def extrapolated(order, atol=1e-8, **options):

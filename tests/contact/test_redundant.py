@@ -50,9 +50,9 @@ def assert_stays(sol, contacts):
     np.testing.assert_allclose(carried(sol, contacts), 1.0, rtol=1e-9)
 
 
-@pytest.mark.parametrize("supports", [6, 11, 40])
-def test_a_plank_rests_on_any_number_of_supports(supports):
-    assert_stays(carom.simulate(*plank(supports), carom.MoreauMidpoint(), t1=10.0, h=1e-3, save_every=1000), supports)
+@pytest.mark.parametrize(("supports", "t1"), [(6, 10.0), (40, 2.0)])
+def test_a_plank_rests_on_any_number_of_supports(supports, t1):
+    assert_stays(carom.simulate(*plank(supports), carom.MoreauMidpoint(), t1=t1, h=1e-3, save_every=1000), supports)
 
 
 @pytest.mark.parametrize("method", [carom.MoreauMidpoint(), carom.MoreauTheta()], ids=["midpoint", "theta"])
@@ -69,42 +69,48 @@ def test_solve_keeps_a_plank_on_eleven_supports():
 @pytest.mark.filterwarnings("ignore:active constraints were redundant")
 @pytest.mark.parametrize("supports", [6, 11, 40])
 def test_all_methods_keep_planks_and_tables(supports):
-    assert_stays(carom.simulate(*plank(supports), carom.MoreauTheta(), t1=10.0, h=1e-3, save_every=1000), supports)
+    for method in (carom.MoreauMidpoint(), carom.MoreauTheta()):
+        assert_stays(carom.simulate(*plank(supports), method, t1=10.0, h=1e-3, save_every=1000), supports)
     assert_stays(carom.solve(*plank(supports), t1=10.0), supports)
     assert_stays(carom.solve(*table(), t1=10.0), 4)
 
 
-def assert_comes_to_rest(system, start, contacts, weight, since):
-    sol = carom.simulate(system, start, carom.MoreauMidpoint(), t1=since + 10.0, h=1e-3, save_every=100)
+def assert_comes_to_rest(system, start, contacts, weight, since, rest=10.0):
+    sol = carom.simulate(system, start, carom.MoreauMidpoint(), t1=since + rest, h=1e-3, save_every=100)
     late = sol.q[sol.t >= since]
     assert np.abs(sol.v[-1]).max() < 1e-8
-    assert np.abs(late - late[0]).max() < 1e-6, "1e4 steps at rest"
+    assert np.abs(late - late[0]).max() < 1e-6, "a thousand steps at rest for every second"
     assert sol.force[-1, :contacts].sum() / (GRAVITY * weight) == pytest.approx(1.0, abs=1e-11)
 
 
-@pytest.mark.parametrize("restitution", [0.0, 0.3])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("seed", "restitution"), [(0, 0.0), (1, 0.3)])
 def test_a_box_thrown_at_random_comes_to_rest_on_an_edge_or_face(seed, restitution):
-    assert_comes_to_rest(BOX.system(restitution), thrown(seed), 8, 1, since=6.0)
+    assert_comes_to_rest(BOX.system(restitution), thrown(seed), 8, 1, since=6.0, rest=2.0)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("restitution", [0.0, 0.3])
-@pytest.mark.parametrize("seed", range(4, 20))
+@pytest.mark.parametrize("seed", range(20))
 def test_more_boxes_thrown_at_random_come_to_rest(seed, restitution):
     assert_comes_to_rest(BOX.system(restitution), thrown(seed), 8, 1, since=6.0)
 
 
+HALF = jnp.array([0.5, 0.4, 0.1])
+
+
 def test_a_stack_of_three_boxes_comes_to_rest():
-    half = jnp.array([0.5, 0.4, 0.1])
-    assert_comes_to_rest(Boxes(half, 3).system(0.3, 0.5), stacked(half, 3), 4, 3, since=1.0)
+    assert_comes_to_rest(Boxes(HALF, 3).system(0.3, 0.5), stacked(HALF, 3), 4, 3, since=1.0, rest=1.0)
+
+
+@pytest.mark.slow
+def test_a_stack_of_three_boxes_rests_for_1e4_steps():
+    assert_comes_to_rest(Boxes(HALF, 3).system(0.3, 0.5), stacked(HALF, 3), 4, 3, since=1.0)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("restitution", [0.0, 0.3])
 def test_a_stack_of_ten_boxes_comes_to_rest(restitution):
-    half = jnp.array([0.5, 0.4, 0.1])
-    assert_comes_to_rest(Boxes(half, 10).system(restitution, 0.5), stacked(half, 10), 4, 10, since=2.0)
+    assert_comes_to_rest(Boxes(HALF, 10).system(restitution, 0.5), stacked(HALF, 10), 4, 10, since=2.0)
 
 
 def test_a_bead_between_two_walls_is_not_squeezed():

@@ -8,8 +8,6 @@ import carom
 from carom.measures import observed_order
 from carom.models import exact
 
-pytestmark = pytest.mark.xdist_group("mechanisms")
-
 RADAU = carom.EventCapturing(carom.radau_iia(2))
 
 
@@ -115,9 +113,25 @@ def test_a_pendulum_that_hits_a_stop_is_followed_with_order_p():
     assert np.abs(runs[-1].account.extra["drift"]).max() < 1e-5
 
 
+def pull(q, p):
+    return p["weight"] @ q
+
+
+def walls(t, q, p):
+    """Two walls that rise with t^2; one ends in a cliff."""
+    return p["normals"] @ q + p["offset"] - p["rise"] * t**2 - jnp.where(q[0] > 0.55, 0.0, p["cliff"])
+
+
+def between_walls(q, v, h, t1, normals=((1.0, 0.0), (0.0, 1.0)), restitution=0.5, **params):
+    """A point mass and two walls: one program for every test below."""
+    nothing = dict.fromkeys(("weight", "offset", "rise", "cliff"), np.zeros(2))
+    params = nothing | {name: np.array(value, float) for name, value in params.items()} | {"normals": np.array(normals)}
+    system = carom.System(1.0, pull, contacts=carom.Contacts(walls, restitution=restitution), params=params)
+    return carom.simulate(system, carom.State(q, v), RADAU, t1=t1, h=h)
+
+
 def test_a_wall_that_moves_in_time_is_hit_at_the_right_instant():
-    system = carom.System(1.0, contacts=carom.Contacts(lambda t, q: q - 0.1 * t**2, restitution=1.0))
-    run = carom.simulate(system, carom.State([1.0], [-1.0]), RADAU, t1=2.0, h=0.05)
+    run = between_walls([1.0, 9.0], [-1.0, 0.0], h=0.05, t1=2.0, restitution=1.0, rise=[0.1, 0.0])
     hit = (-1 + np.sqrt(1.4)) / 0.2
     after = 1.0 + 2 * 0.2 * hit  # elastic: the velocity relative to the wall turns round
     assert run.events.kind[0] == "bounces"
@@ -133,8 +147,7 @@ def test_a_bar_that_hits_a_wall_without_restitution_stays_until_the_wave_is_back
 
 
 def test_two_simultaneous_impacts_are_one_critical_step():
-    block = carom.System([1.0, 1.0], lambda q: q[0] + q[1], contacts=carom.Contacts(lambda q: q, restitution=0.5))
-    run = carom.simulate(block, carom.State([1.0, 1.0], [0.0, 0.0]), RADAU, t1=1.6, h=0.1)
+    run = between_walls([1.0, 1.0], [0.0, 0.0], h=0.1, t1=1.6, weight=[1.0, 1.0])
     assert list(run.events.contact) == [0, 1]
     assert abs(run.v[-1, 0] - run.v[-1, 1]) < 1e-13
 
@@ -151,22 +164,21 @@ def test_the_slider_crank_converges_and_two_tableaux_agree():
     assert observed_order(1 / n[:3], errors) >= 2.8
 
 
+SAME = ((1.0, 0.0), (1.0, 0.0))
+
+
 def test_redundant_contacts_warn_and_share_the_load():
-    table = carom.System(1.0, lambda q: 9.81 * q[0], contacts=carom.Contacts(lambda q: jnp.stack([q[0], q[0]])))
     with pytest.warns(UserWarning, match="redundant at t = .*least squares"):
-        run = carom.simulate(table, carom.State([0.0], [0.0]), RADAU, t1=0.5, h=0.1)
+        run = between_walls([0.0, 0.0], [0.0, 0.0], h=0.1, t1=0.5, normals=SAME, restitution=0.0, weight=[9.81, 0.0])
     assert np.abs(run.force[-1] - 9.81 / 2).max() < 1e-6
     assert np.abs(run.q).max() < 1e-12
 
 
 def test_a_gap_that_jumps_is_an_error_that_names_time_and_contact_and_keeps_the_rest():
-    system = carom.System(
-        1.0, contacts=carom.Contacts(lambda q: jnp.stack([q[0] + 9.0, jnp.where(q[0] > 0.55, q[0], q[0] - 1)]))
-    )
     with pytest.raises(
         carom.SimulationError, match=r"could not be located in the step from t = 0\.4.*Contact 1"
     ) as error:
-        carom.simulate(system, carom.State([1.0], [-1.0]), RADAU, t1=1.0, h=0.1)
+        between_walls([1.0, 0.0], [-1.0, 0.0], h=0.1, t1=1.0, normals=SAME, offset=[9.0, 0.0], cliff=[0.0, 1.0])
     assert error.value.solution.t[-1] == pytest.approx(0.4)
 
 

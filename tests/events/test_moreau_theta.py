@@ -9,8 +9,6 @@ from carom.measures import observed_order
 from carom.papers.acary2012 import moreau
 from carom.papers.acary2012.common import BALL, OSCILLATOR
 
-pytestmark = pytest.mark.xdist_group("moreau_theta")
-
 PROBLEMS = {"ball": BALL, "oscillator": OSCILLATOR}
 
 

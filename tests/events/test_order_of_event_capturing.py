@@ -8,8 +8,6 @@ from carom.measures import observed_order
 from carom.models import exact
 from carom.papers.acary2012.capturing import alike
 
-pytestmark = pytest.mark.xdist_group("order_of_event_capturing")
-
 T = 4.9137
 N = np.round(T / (0.194 * 0.5 ** np.arange(6)))
 STEPS = T / N

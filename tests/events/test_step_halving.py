@@ -6,8 +6,6 @@ import carom
 from carom.measures import grid_norm
 from carom.models import exact
 
-pytestmark = pytest.mark.xdist_group("step_halving")
-
 TOLERANCES = [1e-4, 1e-6, 1e-7]
 
 

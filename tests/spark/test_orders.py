@@ -15,8 +15,15 @@ PENDULUMS = {
 STEPS = {2: (16, 32, 64, 128), 3: (8, 16, 32, 64), 4: (3, 6, 12, 24)}
 
 
-@pytest.mark.parametrize("s", [2, 3, 4])
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.xdist_group(n)) for n in PENDULUMS])
+EVERY_NUMBER_OF_STAGES_ONCE = {("planar", 3), ("spherical", 2), ("double", 4)}
+CASES = [
+    pytest.param(name, s, marks=() if (name, s) in EVERY_NUMBER_OF_STAGES_ONCE else pytest.mark.slow)
+    for name in PENDULUMS
+    for s in STEPS
+]
+
+
+@pytest.mark.parametrize(("name", "s"), CASES)
 def test_pendulums_converge_with_order_2s_minus_2_in_q_v_and_multiplier_on_the_manifold(name, s):
     system, state = PENDULUMS[name]()
     found, sols = orders(system, state, carom.Spark(s), 1.0, STEPS[s])
@@ -25,7 +32,7 @@ def test_pendulums_converge_with_order_2s_minus_2_in_q_v_and_multiplier_on_the_m
         assert level.max() < 1e-13
 
 
-@pytest.mark.parametrize("s", [2, pytest.param(3, marks=pytest.mark.slow), 4])
+@pytest.mark.parametrize("s", [2, *(pytest.param(s, marks=pytest.mark.slow) for s in (3, 4))])
 def test_every_family_has_order_2s_minus_2_with_mass_of_q_and_velocity_dependent_forces(s):
     system, state = bent_system()
     families, steps = ("A", "B", "C", "C*", "D"), STEPS[s]
@@ -45,7 +52,6 @@ def test_every_family_has_order_2s_minus_2_with_mass_of_q_and_velocity_dependent
     assert min(np.abs(a - b).max() for i, a in enumerate(coarsest) for b in coarsest[:i]) > 1e-9, "families coincide"
 
 
-@pytest.mark.xdist_group("planar")
 def test_planar_pendulum_has_the_known_errors():
     system, state = carom.models.pendulum()
     sol = carom.simulate_batch(system, state, carom.Spark(3), t1=2.0, h=[2 / 40, 2 / 640, 2 / 64, 2 / 32])[:2]
@@ -57,7 +63,6 @@ def test_planar_pendulum_has_the_known_errors():
     assert np.allclose([np.linalg.norm(d) for d in differences], [2.139e-7, 3.162e-7, 6.664e-7], rtol=0.01)
 
 
-@pytest.mark.xdist_group("planar")
 def test_the_stage_multiplier_has_the_lower_order_s_minus_1_or_so():
     system, state = carom.models.pendulum()
     exact, _ = orders(system, state, carom.Spark(3), 1.0, STEPS[3])
@@ -67,7 +72,6 @@ def test_the_stage_multiplier_has_the_lower_order_s_minus_1_or_so():
     assert stage[1] > 3.7
 
 
-@pytest.mark.xdist_group("planar")
 def test_a_lagrangian_gives_the_same_motion_as_mass_and_potential():
     _, state = carom.models.pendulum()
     lagrangian = carom.System.from_lagrangian(

@@ -5,8 +5,6 @@ import pytest
 
 import carom
 
-pytestmark = pytest.mark.xdist_group("planar")
-
 
 @pytest.mark.parametrize("stepping", [carom.Constant(0.05), carom.Reversible(1e-6)], ids=["constant", "reversible"])
 def test_a_stored_run_goes_on_bit_for_bit(tmp_path, stepping):

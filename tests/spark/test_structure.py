@@ -30,7 +30,6 @@ def tangled_double_pendulum():
     return carom.System(mass, {"gravity": gravity, "extra": extra}, constraints=plain.constraints), state
 
 
-@pytest.mark.xdist_group("symplectic")
 @pytest.mark.parametrize(("kinematic", "letter"), [("A", "B"), ("C", "C"), ("D", "D"), ("A", "C")])
 def test_only_lobatto_a_b_keeps_the_symplectic_form_on_the_manifold(kinematic, letter):
     system, state = tangled_double_pendulum()
