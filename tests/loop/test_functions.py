@@ -236,3 +236,14 @@ def test_fresh_functions_do_not_pile_up_in_memory(count):
     command = [sys.executable, "-c", textwrap.dedent(FRESH), str(count)]
     out = subprocess.run(command, check=True, capture_output=True, text=True)
     assert float(out.stdout) < 20e3, "kB for all functions but the first five"
+
+
+def test_a_compiled_function_inside_another_is_the_function_itself():
+    square = compiled(lambda x: x * x)
+    assert jax.jit(lambda x: 2.0 * square(x))(jnp.asarray(3.0)) == 18.0
+    assert jax.grad(square)(jnp.asarray(3.0)) == 6.0
+
+
+def test_a_compiler_that_does_not_know_the_options_compiles_without_them(monkeypatch):
+    monkeypatch.setattr("carom.running.compiled._OPTIONS", {"xla_cpu_no_such_option": False})
+    assert compiled(lambda x: x + 1.0)(jnp.asarray(3.0)) == 4.0

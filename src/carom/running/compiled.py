@@ -15,12 +15,12 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import nullcontext
-from importlib import metadata
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import equinox as eqx
 import jax
 import numpy as np
+from jax.core import Tracer
 
 from carom.running.functions import has_name, owner, reading
 from carom.running.signals import deferred
@@ -30,10 +30,8 @@ T = TypeVar("T")
 _TRACED = (jax.Array, np.ndarray, np.generic, float)
 _MOST_PROGRAMS = 256  # of a few MB each; a system and a method take about four
 _MOST_BLANKS = 32
-# XLA's newer emitters take twice as long to compile on a CPU (woodpecker: 6.5 -> 3.3 s, with event capturing 21 -> 13 s
-# of processor time) for programs that are no faster; other versions may not know the option
-_OPTIONS = {"xla_cpu_use_fusion_emitters": False} if metadata.version("jaxlib").startswith("0.10.") else None
 _BETWEEN_TRIMS = 8  # dropped programs; a trim takes some 10 ms, a compilation more
+_OPTIONS = {"xla_cpu_use_fusion_emitters": False}  # half the time to compile, and kernels that run no slower
 
 
 def remembered(fn: Callable[[Any], T]) -> Callable[[Any], T]:
@@ -185,7 +183,8 @@ class Program:
     def __init__(self, fn: Callable[..., Any], name: Any, kinds: tuple[Kind | Kinds, ...]):
         self.name = name
         self.here = here = threading.local()
-        self.jitted = jax.jit(lambda arrays: _rebuilt(fn, here.kinds, arrays), compiler_options=_OPTIONS)
+        self.function = lambda arrays: _rebuilt(fn, here.kinds, arrays)
+        self.jitted = jax.jit(self.function, compiler_options=_OPTIONS)
         self.used, self.warm = next(_clock), False
         self.owners: list[dict[int, Any]] = [{} for kind in kinds for _ in kind.functions]
 
@@ -194,11 +193,21 @@ class Program:
         self.used, self.here.kinds = next(_clock), kinds
         try:
             with nullcontext() if self.warm else deferred():
-                result = self.jitted(arrays)
+                result = self.jitted(arrays) if self.warm else self.first(arrays)
         finally:
             self.here.kinds = None
         self.warm = True
         return result
+
+    def first(self, arrays: list[Any]) -> Any:
+        """Compile and run; by a compiler that no longer knows the options, without them."""
+        try:
+            return self.jitted(arrays)
+        except jax.errors.JaxRuntimeError as error:
+            if "No such compile option" not in str(error):
+                raise
+            self.jitted = jax.jit(self.function)
+            return self.jitted(arrays)
 
     def claim(self, kinds: tuple[Kind | Kinds, ...]) -> None:
         """Stay as long as these functions do."""
@@ -246,13 +255,19 @@ def _give_back_memory() -> None:
 
 
 def compiled(fn: Callable[P, T]) -> Callable[P, T]:
-    """`fn` of positional arguments, compiled; its result is a tree of arrays, returned before the work is done."""
+    """`fn` of positional arguments, compiled; its result is a tree of arrays, returned before the work is done.
+
+    Inside another compiled function it is `fn` itself.
+    """
 
     @functools.wraps(fn)
     def call(*trees: Any) -> Any:
         parts = [split(tree) for tree in trees]
+        arrays = [numbers for numbers, _ in parts]
+        if any([isinstance(x, Tracer) for x in jax.tree.leaves(arrays)]):
+            return fn(*trees)  # pyright: ignore
         kinds = tuple([kind for _, kind in parts])
-        return _program(fn, kinds)(kinds, [numbers for numbers, _ in parts])
+        return _program(fn, kinds)(kinds, arrays)
 
     return call  # pyright: ignore
 

@@ -10,6 +10,8 @@ stage by stage is the same as (64), and leaves an ordinary differential equation
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -130,6 +132,13 @@ class Piece(eqx.Module):
     iterations: Array
     evaluations: Array
 
+    @classmethod
+    def of_no_length(cls, state: State, rows: int, stages: int) -> Piece:
+        """The piece that ends where it begins."""
+        zero, whole, none = jnp.zeros(()), jnp.zeros((), jnp.int32), jnp.zeros(rows)
+        still = (jnp.zeros_like(state.q), jnp.zeros_like(state.v))
+        return cls(state.q, state.v, still, jnp.zeros((stages, rows)), none, none, whole, zero, whole, whole)
+
 
 def survey(system: System, t: Array, q: Array, v: Array) -> Point:
     """Everything at (t, q, v) that does not depend on modes."""
@@ -204,7 +213,7 @@ def smooth_piece(
         if form == "velocity":
             guess = (*guess, jnp.tile(start.lam, (tableau.b.size, 1)))
             size = (*size, jnp.max(jnp.abs(start.lam), initial=0.0) + jnp.max(jnp.abs(start.point.free)) + 1e-290)
-        F, found = _newton(residual, guess, size, tableau.b.size)
+        F, found = _newton(residual, guess, size, rates)
     dq, dv, impulse, work = (h * (tableau.b @ f) for f in F)
     error = tuple(h * (tableau.error[0] * f0 + tableau.error[1:-1] @ f) for f0, f in zip(rates[:2], F))
     solved = (found.status, found.update, found.iterations, found.evaluations)
@@ -245,8 +254,9 @@ def _explicit_stages(field, tableau: Coefficients, state: State, rates: Rates, h
     return jax.lax.fori_loop(1, s, stage, first)  # pyright: ignore
 
 
-def _newton(residual, guess: tuple, size: tuple, stages: int) -> tuple[Rates, Found]:
+def _newton(residual, guess: tuple, size: tuple, rates: Rates) -> tuple[Rates, Found]:
     """Newton's method on the stage unknowns, one row per stage; returns the rates F of the last iterate."""
+    stages = guess[0].shape[0]
     first, unravel = ravel_pytree(guess)
     scale = ravel_pytree(tuple(jnp.broadcast_to(x, z.shape) for x, z in zip(size, guess)))[0]
 
@@ -267,7 +277,7 @@ def _newton(residual, guess: tuple, size: tuple, stages: int) -> tuple[Rates, Fo
         _, _, update, settled, k = loop
         return ~settled & (k < _ITERATIONS) & ((k == 0) | jnp.isfinite(update))
 
-    nothing = jax.tree.map(lambda f: jnp.zeros(f.shape, f.dtype), jax.eval_shape(residual, guess)[1])
+    nothing: Any = tuple(jnp.zeros((stages, f.size)) for f in rates)
     start = (first, nothing, jnp.asarray(jnp.inf), jnp.asarray(False), jnp.zeros((), jnp.int32))
     _, F, update, _, k = jax.lax.while_loop(running, iterate, start)
     status = jnp.where(update <= _ROUNDING, Status.OK, Status.NEWTON_DIVERGED).astype(jnp.int32)

@@ -28,7 +28,7 @@ from jaxtyping import Array, ArrayLike
 
 from carom.interpolation import hermite
 from carom.methods.base import SMOOTH, AbstractMethod, Gives
-from carom.methods.capturing.active_set import Coefficients, Motion, Point, onto_active, smooth_piece, survey
+from carom.methods.capturing.active_set import Coefficients, Motion, Piece, Point, onto_active, smooth_piece, survey
 from carom.methods.capturing.location import LOOKS, Aim, Trial, locate, status_of
 from carom.methods.capturing.margins import Margins, at_rest, forces_left, headings, margins, resolved
 from carom.methods.capturing.modes import Modes, by_row, lengths
@@ -270,7 +270,8 @@ class EventCapturing(AbstractMethod):
             return turns if self.tolerance is None else turns | course(trial).suspicious()
 
         looks = (suspicious, lambda trial: course(trial).margins(now.nominal))
-        search = locate(attempt, *looks, start, at_start, longest, aim, jnp.any(now.located))
+        nothing = Piece.of_no_length(state, laws.rows, self.tableau.b.size)
+        search = locate(attempt, *looks, nothing, start, at_start, longest, aim, jnp.any(now.located))
         trial, tau = search.trial, search.trial.tau
         at, q, v = trial.at.point, trial.piece.q, trial.piece.v
         located = jnp.any(search.suspects) & falling(at, modes, window, now.nominal)

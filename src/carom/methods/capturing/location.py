@@ -69,6 +69,7 @@ def locate(
     attempt: Callable[[Array], Trial],
     suspicious: Callable[[Trial], Array],
     inside: Callable[[Trial], Array],
+    nothing: Piece,
     start: Motion,
     margins: Margins,
     h: Array,
@@ -78,8 +79,8 @@ def locate(
     """The first event in (0, h], to within `aim.window`; without one the trial over the whole step.
 
     `attempt(tau)` integrates over tau; `suspicious(trial)` says whether a margin may be negative inside a trial, and
-    `inside(trial)` are the margins at its `LOOKS`; `start` and `margins` are those at zero. `idle` (of a lane that has
-    something else to do) ends the search at once.
+    `inside(trial)` are the margins at its `LOOKS`; `nothing`, `start` and `margins` are the piece, the motion and the
+    margins at zero. `idle` (of a lane that has something else to do) ends the search at once.
     """
     window = aim.window
 
@@ -127,8 +128,7 @@ def locate(
         return ~s.done & (s.k < _MOST_TRIALS)
 
     zero = jnp.zeros((), jnp.int32)
-    empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(attempt, h))
-    before = eqx.tree_at(lambda x: (x.tau, x.at, x.margins), empty, (jnp.zeros_like(h), start, margins))
+    before = Trial(jnp.zeros_like(h), nothing, start, margins)
     none = jnp.zeros(margins.value.size, bool)
     first = Search(
         before, jnp.zeros_like(h), h, margins.value, margins.value, none, h, zero, zero, zero, jnp.asarray(idle)

@@ -10,6 +10,9 @@ law use the directions at q_{k+theta}; the forecast uses those at q_k.
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -158,7 +161,7 @@ def theta_step(
         q_theta, v_theta = middle(v1)
         return system.mass_times(t_theta, q_theta, v1 - v) - h * system.force(t_theta, q_theta, v_theta)
 
-    def newton(v1: Array, q_theta: Array, P: Array) -> tuple[Impact, Array]:
+    def newton(v1: Array, q_theta: Array, P: Array, solver: Any = solver) -> tuple[Impact, Array]:
         rows = contact_rows(system, t_theta, q_theta, v1)
         gamma_k = rows.gamma + rows.W.velocity(v - v1)  # relative velocities are affine in v
         columns = solve_small(jax.jacfwd(defect)(v1), jnp.vstack([defect(v1), rows.W.dense()]).T)
@@ -191,12 +194,18 @@ def theta_step(
         _, _, size, settled, k = loop
         return ~settled & (k < _ITERATIONS) & ((k == 0) | jnp.isfinite(size))
 
-    shapes = jax.eval_shape(newton, v, q, P)[0]
+    shapes = jax.eval_shape(partial(newton, solver=_unsolved), v, q, P)[0]
     empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
     start = eqx.tree_at(lambda i: (i.v, i.result.P), empty, (v, P))
     first = (start, q, jnp.asarray(jnp.inf), jnp.asarray(False), jnp.zeros((), jnp.int32))
     impact, _, size, _, k = jax.lax.while_loop(running, body, first)
     return eqx.tree_at(lambda i: (i.iterations, i.update), impact, (k, size))
+
+
+def _unsolved(problem: ContactProblem, P: Array) -> ContactResult:
+    """The shapes of what a solver finds, without tracing it."""
+    del problem
+    return ContactResult(P, jnp.zeros(()), jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
 
 
 def out_of_penetration(system: System, t: Array, q: Array, impact: Impact, solver: AbstractContactSolver) -> Array:
