@@ -60,7 +60,7 @@ def blocked(rng, run):
         triangle = -np.sign(x) / WIDTH if abs(x) < WIDTH else 0.0
         return [y[1], -p["size"] / v0 * (p["kind"] @ [0.0, bell, triangle])]
 
-    exact = solve_ivp(rates, (0, T), [0.0, v0], method="DOP853", rtol=1e-9, atol=1e-12, max_step=WIDTH / 20)
+    exact = solve_ivp(rates, (0, T), [0.0, v0], method="DOP853", rtol=1e-12, atol=1e-14, max_step=WIDTH / 20)
     return abs(q - exact.y[0, -1]) / (v0 * T), rtol
 
 

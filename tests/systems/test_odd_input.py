@@ -34,6 +34,18 @@ ODD = {
     "complex times": (lambda: run(save_at=[1j]), "save_at must be a list of times"),
     "too rarely": (lambda: run(save_every=10**30), r"save_every must be less than 1e\+18"),
     "true rows": (lambda: run(save_every=True), "save_every must be a whole number"),
+    "a setting in words": (
+        lambda: carom.simulate(SPRING, START, carom.Theta(theta="x"), t1=1.0, h=0.1),
+        "Theta: theta must be a number, got 'x'",
+    ),
+    "settings inside settings in words": (
+        lambda: carom.simulate(SPRING, START, carom.Theta(newton=carom.Newton(tol="x")), t1=1.0, h=0.1),
+        "Newton: tol must be a number, got 'x'",
+    ),
+    "no settings of Newton's method": (
+        lambda: carom.simulate(SPRING, START, carom.Theta(newton=1e-9), t1=1.0, h=0.1),
+        "Theta: newton must be a carom.Newton, got 1e-09",
+    ),
     "a tolerance in words": (lambda: solve(SPRING, rtol="x"), "rtol must be a number, got 'x'"),
     "a tolerance per coordinate in words": (lambda: solve(SPRING, atol="x"), "atol must be a number, got 'x'"),
     "no coordinates": (lambda: carom.State(None, [0.0]), "State: q must be a list of numbers, got None"),

@@ -5,13 +5,16 @@ Hooks are called on the class: `method.caution` would first build a record of it
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
+import re
 import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax
 import numpy as np
 from jax.core import Tracer
@@ -19,6 +22,7 @@ from jax.core import Tracer
 from carom.methods.base import AbstractMethod
 from carom.running.compiled import remembered, split
 from carom.solvers.contact_solver import AbstractContactSolver
+from carom.solvers.newton import Newton
 from carom.state import State, reals, shortened
 from carom.stepping.base import AbstractStepping
 from carom.stepping.grid import Constant
@@ -109,15 +113,49 @@ def refuse_kinds(system: Any, state: Any, method: Any, stepping: Any) -> None:
             word = f"a carom.{kind.__name__}" if name in ("system", "state") else f"one of carom's {name}s"
             msg = f"{name} must be {word}, got {_kind_of(value)}{hint and f'; {hint}'}"
             raise TypeError(msg)
-    for part in [p for p in (method, vars(method).get("base")) if p is not None]:
-        if "solver" in vars(part) and not isinstance(part.solver, AbstractContactSolver):
-            name = part.solver.__name__ if isinstance(part.solver, type) else shortened(part.solver)
-            msg = f"{type(part).__name__}: solver must be a contact solver such as carom.PSOR(), got {name}"
+    for record in (method, stepping):
+        _refuse_settings(record)
+
+
+@remembered
+def _refuse_settings(record: eqx.Module) -> None:
+    """Raise, by name, for a setting of another kind than its field is declared to hold; so for the records inside."""
+    for field in dataclasses.fields(record):  # pyright: ignore
+        value, hint = getattr(record, field.name), str(field.type)
+        fits = [(fit, words) for kind, (fit, words) in _SETTINGS.items() if re.search(rf"\b{kind}\b", hint)]
+        if "Any" not in hint and fits and not (value is None and "None" in hint or any(fit(value) for fit, _ in fits)):
+            wanted = " or ".join(dict.fromkeys(words for _, words in fits))
+            msg = f"{type(record).__name__}: {field.name} must be {wanted}, got {_kind_of(value, plain=True)}"
             raise TypeError(msg)
+        if isinstance(value, eqx.Module):
+            _refuse_settings(value)
 
 
-def _kind_of(value: Any) -> str:
-    return f"the class {value.__name__}" if isinstance(value, type) else f"{type(value).__name__}"
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, (str, dict)) and np.asarray(value).dtype.kind in "fiu"
+
+
+_SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "float": (_is_number, "a number"),
+    "Array": (_is_number, "a number"),
+    "Float": (_is_number, "a number"),
+    "int": (lambda x: isinstance(x, (int, np.integer)) and not isinstance(x, bool), "a whole number"),
+    "bool": (lambda x: isinstance(x, (bool, np.bool_)), "True or False"),
+    "str": (lambda x: isinstance(x, str), "a word"),
+    "tuple": (lambda x: isinstance(x, (tuple, list)), "a list"),
+    "dict": (lambda x: isinstance(x, dict), "a dictionary"),
+    "Newton": (lambda x: isinstance(x, Newton), "a carom.Newton"),
+    "AbstractContactSolver": (
+        lambda x: isinstance(x, AbstractContactSolver),
+        "a contact solver such as carom.PSOR()",
+    ),
+}
+
+
+def _kind_of(value: Any, *, plain: bool = False) -> str:
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return shortened(value) if plain else type(value).__name__
 
 
 def _meant(name: str, kind: type, value: Any) -> str:
