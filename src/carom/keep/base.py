@@ -116,9 +116,9 @@ class AbstractKeep(eqx.Module):
     def update(self, memory: PyTree, taken: Taken) -> PyTree:
         """The memory after a step."""
 
-    @abc.abstractmethod
     def result(self, memory: PyTree, places: Places, solution: Any) -> Any:
-        """What was found, in a `carom.Solution`; what a ring holds, or the host took from it, is in `places`."""
+        """What was found, in a `carom.Solution`; by default what the ring holds, with what the host took from it."""
+        return places
 
     @property
     def grows(self) -> bool:

@@ -54,10 +54,6 @@ class AbstractInstants(AbstractKeep):
 
         return jax.lax.while_loop(due, write, memory)
 
-    def result(self, memory: Marked, places: Places, solution: Any) -> Places:
-        """The places."""
-        return places
-
 
 class Strobe(AbstractInstants):
     """The state once per period: at t0 + k period, from t0 + after on.
@@ -235,10 +231,6 @@ class Section(AbstractKeep):
             jnp.minimum(memory.not_finite, first),
             memory.ring.put(places, wanted),
         )
-
-    def result(self, memory: Crossings, places: Places, solution: Any) -> Places:
-        """The places."""
-        return places
 
     def not_finite_at(self, memory: Crossings) -> Array:
         """When the function was NaN first."""
