@@ -1,8 +1,7 @@
-"""Nothing crashes, nothing is ignored: methods with steppings on features, traced or refused.
+"""Nothing crashes, nothing is ignored: every method with every stepping on every feature, traced or refused.
 
-One small system per feature; the default run brings every two of the three together, the slow one all three. What is
-not refused by name is traced (`begin` and one attempt, nothing is compiled), and an attempt must leave the carry with
-the shapes and types it had: that is all a compiled loop asks for.
+One small system per feature. What is not refused by name is traced (`begin` and one attempt, nothing is compiled), and
+an attempt must leave the carry with the shapes and types it had: that is all a compiled loop asks for.
 """
 
 import equinox as eqx
@@ -100,29 +99,16 @@ def traced(system, method, stepping):
     return carry, jax.eval_shape(lambda c: loop.attempt(problem, c)[0], carry)
 
 
-def check(method, stepping, features):
-    for feature in features:
-        before, after = traced(SYSTEMS[feature], METHODS[method], STEPPINGS[stepping])
+@pytest.mark.parametrize("stepping", STEPPINGS)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_feature_is_traced_or_refused_by_name(method, stepping):
+    for feature, system in SYSTEMS.items():
+        before, after = traced(system, METHODS[method], STEPPINGS[stepping])
         if before is None:
             name = type(METHODS[method]).__name__
             assert name in after or stepping in after, (feature, after)
         else:
             assert kinds(before) == kinds(after), feature
-
-
-@pytest.mark.parametrize("stepping", STEPPINGS)
-@pytest.mark.parametrize("method", METHODS)
-def test_features_are_traced_or_refused_by_name(method, stepping):
-    """A third of the features for every pair, so that every two of method, stepping and feature meet."""
-    first = (list(METHODS).index(method) + list(STEPPINGS).index(stepping)) % 3
-    check(method, stepping, list(SYSTEMS)[first::3])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("stepping", STEPPINGS)
-@pytest.mark.parametrize("method", METHODS)
-def test_every_feature_is_traced_or_refused_by_name(method, stepping):
-    check(method, stepping, SYSTEMS)
 
 
 def two_lanes(x):
