@@ -120,19 +120,35 @@ def refuse_kinds(system: Any, state: Any, method: Any, stepping: Any) -> None:
 @remembered
 def _refuse_settings(record: eqx.Module) -> None:
     """Raise, by name, for a setting of another kind than its field is declared to hold; so for the records inside."""
-    for field in dataclasses.fields(record):  # pyright: ignore
-        value, hint = getattr(record, field.name), str(field.type)
-        fits = [(fit, words) for kind, (fit, words) in _SETTINGS.items() if re.search(rf"\b{kind}\b", hint)]
-        if "Any" not in hint and fits and not (value is None and "None" in hint or any(fit(value) for fit, _ in fits)):
-            wanted = " or ".join(dict.fromkeys(words for _, words in fits))
-            msg = f"{type(record).__name__}: {field.name} must be {wanted}, got {_kind_of(value, plain=True)}"
+    for name, value in vars(record).items():
+        fits, wanted = _declared(type(record)).get(name, ((), ""))
+        if fits and not any(fit(value) for fit in fits):
+            msg = f"{type(record).__name__}: {name} must be {wanted}, got {_kind_of(value, plain=True)}"
             raise TypeError(msg)
         if isinstance(value, eqx.Module):
             _refuse_settings(value)
 
 
+@functools.cache
+def _declared(kind: type) -> dict[str, tuple[list[Callable[[Any], bool]], str]]:
+    """What the fields of a record may hold, as tests and in words; fields of other kinds are left out."""
+    found = {}
+    for field in dataclasses.fields(kind):
+        hint = str(field.type)
+        known = [setting for word, setting in _SETTINGS.items() if re.search(rf"\b{word}\b", hint)]
+        if known and "Any" not in hint:
+            none = [lambda x: x is None] if "None" in hint else []
+            words = " or ".join(dict.fromkeys(words for _, words in known))
+            found[field.name] = ([*none, *(fit for fit, _ in known)], words)
+    return found
+
+
 def _is_number(value: Any) -> bool:
-    return not isinstance(value, (str, dict)) and np.asarray(value).dtype.kind in "fiu"
+    return (
+        isinstance(value, (float, jax.Array))
+        or not isinstance(value, (str, dict))
+        and np.asarray(value).dtype.kind in "fiu"
+    )
 
 
 _SETTINGS: dict[str, tuple[Callable[[Any], bool], str]] = {
