@@ -199,17 +199,16 @@ def advance(
         # only, and of kernels outside it there are few. XLA then runs all of them one after the other, without its
         # thread pool.
         def one(inner):
-            carry, _, counts = inner
+            carry, _, counts, _ = inner
             new, row = tried(problem, carry)
-            return new, pack(row), counted(counts, row.keep | (row.k < carry.k))
+            emitted = row.keep | (row.k < carry.k)
+            counts = counted(counts, emitted)
+            return new, pack(row), counts, running((new, None, counts)) & ~emitted
 
         carry, buffer, counts = loop
         rows = counts[0]
-
-        def until_row(inner):
-            return running(inner) & (inner[2][0] == rows)
-
-        carry, packed, counts = jax.lax.while_loop(until_row, one, (carry, jnp.zeros(layout.width), counts))
+        start = (carry, jnp.zeros(layout.width), counts, jnp.asarray(True))
+        carry, packed, counts, _ = jax.lax.while_loop(lambda inner: inner[3], one, start)
         return carry, put(buffer, packed, rows), counts
 
     def wide(loop):
