@@ -90,7 +90,7 @@ def test_no_barrier_is_flown_through(run, count):
     rng = np.random.default_rng(2)
     for _ in range(count):
         error, rtol = blocked(rng, run)
-        assert error < 400 * rtol + 1e-6
+        assert error < 1500 * rtol + 1e-6, "that much undeclared jumps may cost; to fly through costs the whole path"
 
 
 def test_without_a_longest_step_the_same_pulse_is_missed():
