@@ -17,6 +17,19 @@ def test_an_unstable_run_is_told_from_python_too():
         carom.simulate(*SPRING, FOURTH, t1=100.0, h=4.0)
 
 
+def test_an_unstable_run_is_told_however_few_rows_are_kept():
+    moving = carom.State([1.0], [1.0])
+    with pytest.warns(UserWarning, match="do not trust this run"):
+        carom.simulate(SPRING[0], moving, FOURTH, t1=100.0, h=4.0, save_every=1000)
+
+
+def test_a_pendulum_without_contacts_has_no_contact_work():
+    pendulum = carom.System(1.0, lambda q: 9.81 * q[1], constraints=lambda q: q @ q - 1.0)
+    sol = carom.simulate(pendulum, carom.State([1.0, 0.0], [0.0, 0.0]), carom.MoreauMidpoint(), t1=0.1, h=0.01)
+    assert sol.contact_work == 0.0
+    assert "contact work" not in sol.account.worst
+
+
 def test_a_stable_run_and_a_push_are_no_alarm():
     push = lambda t, q, v: jnp.where(jnp.abs(t - 5.1) < 0.3, 7.0, 0.0) + 0.0 * q + 0.0 * v  # noqa: E731
     with warnings.catch_warnings():

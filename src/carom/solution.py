@@ -196,7 +196,7 @@ class Solution:
         }
         residual = self.columns.get("residual", np.zeros(len(self)))
         totals = {}
-        if "work" in self.columns:
+        if "work" in self.columns and self.carry.work is not None:
             extra["contact work"] = self.work
             totals["contact work"] = self.contact_work
         if system.contacts is not None:
@@ -212,6 +212,8 @@ class Solution:
     @property
     def contact_work(self) -> float:
         """Work of contacts and friction over all steps, saved or not; negative where they dissipate."""
+        if self.carry.work is None:
+            return 0.0
         totals = np.asarray(self.carry.work)
         return float(totals[int(self.carry.k) % totals.size])
 

@@ -14,6 +14,8 @@ from carom.systems.arguments import users_frame
 from carom.systems.system import System
 
 CREATED = 0.1  # part of the energy of a run that may come from nowhere
+_BURST = 1e3  # nor those that do not grow so much in the last third
+_MANY = 10**6  # coordinates
 _FEWEST = 4  # rows of which three can be compared
 _GROWTH = 3.0  # velocities that grow less from a third of a run to two thirds and to its end are not looked at closer
 
@@ -50,11 +52,12 @@ def moves(system: System) -> bool:
 def warn_of_created_energy(solution: Solution) -> None:
     """Warn if velocities grow on and on and no force explains it; to look at three rows costs little."""
     n = len(solution.columns["k"])
-    if n < _FEWEST:
+    if n < _FEWEST and solution.carry.state.v.size > _MANY:  # to fetch the start would take longer than some steps
         return
     v = solution.columns["v"]
-    first, second, third = (v[i] @ v[i] for i in (n // 3, 2 * n // 3, n - 1))
-    if third > _GROWTH**2 * second > _GROWTH**4 * first and created_energy(solution) > CREATED:
+    first, second, third = (v[i] @ v[i] for i in ((n // 3, 2 * n // 3, n - 1) if n >= _FEWEST else (0, 0, n - 1)))
+    steadily, at_once = third > _GROWTH**2 * second > _GROWTH**4 * first, third > _BURST**2 * max(first, second) > 0
+    if (steadily or at_once) and created_energy(solution) > CREATED:
         energy = solution.account.energy
         change = f"from {energy[0]:.4g} to {energy.max():.4g}"
         msg = f"do not trust this run: the energy rose {change}, which no force explains; take smaller steps"
