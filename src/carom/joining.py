@@ -28,6 +28,9 @@ def join(first: Solution, second: Solution) -> Solution:
         if not isinstance(run, Solution) or not hasattr(run, "carry"):
             msg = f"join: the {name} must be a Solution with its system, got {type(run).__name__}"
             raise TypeError(msg)
+        if run.keeps is not None:
+            msg = f"join: the {name} run has keeps in place of all rows; what it kept stays in its own `kept`"
+            raise ValueError(msg)
     if not eqx.tree_equal(first.system, second.system):
         msg = "join: the two runs are of different systems (functions are compared as objects, numbers by value)"
         raise ValueError(msg)

@@ -60,5 +60,8 @@ def test_runs_that_do_not_follow_each_other_are_refused(halves):
     other = carom.simulate(carom.System(2.0, lambda q: 0.5 * q @ q), first.state, VERLET, t1=6.0, h=0.125)
     with pytest.raises(ValueError, match="different systems"):
         carom.join(first, other)
+    kept = carom.simulate(SPRING, first.state, VERLET, t1=6.0, h=0.125, keep=[carom.keep.final()])
+    with pytest.raises(ValueError, match="the second run has keeps in place of all rows"):
+        carom.join(first, kept)
     with pytest.raises(TypeError, match="the second must be a Solution with its system, got str"):
         carom.join(first, "run.nc")
