@@ -196,7 +196,7 @@ def damage(path: Path, kind: str, at: list[float]) -> None:
         elif kind == "no attribute":
             del file.attrs[pick(sorted(k for k in file.attrs if not k.startswith("_")), at[0])]
         elif kind == "attribute":
-            name = pick(["method", "stepping", "model", "stats", "segments", "fingerprint"], at[0])
+            name = pick(["method", "stepping", "model", "stats", "ends", "fingerprint"], at[0])
             text = str(file.attrs[name])
             where = int(at[1] * len(text))
             file.attrs[name] = text[:where] + chr(33 + int(at[2] * 90)) + text[where + 1 :]
