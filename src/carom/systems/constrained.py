@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from carom.systems.features import Feature
+
 if TYPE_CHECKING:
     from carom.systems.system import System
 
@@ -88,7 +90,7 @@ def accelerations(system: System, t: Array, q: Array, v: Array) -> Accelerations
         matrix = jnp.block([[M, D.T - f_u], [C, jnp.zeros((u.size, u.size))]])
         return z - jnp.linalg.solve(matrix, jnp.concatenate([M @ a + D.T @ u - f, C @ a + c]))
 
-    nonlinear = "multiplier forces" in system.features
+    nonlinear = Feature.MULTIPLIER_FORCES in system.features
     z = correct(0, jnp.zeros(v.size + c.size))
     if nonlinear:
         z = jax.lax.fori_loop(0, _NONLINEAR_ITERATIONS, correct, z)

@@ -21,6 +21,7 @@ from carom.state import Numbers, reals, strong
 from carom.systems.arguments import DerivedFunction, Given, UserFunction, names_of, texts, user_function
 from carom.systems.constrained import accelerations
 from carom.systems.contact import Contacts, FrictionElements, one_or_several, refuse_repeated_names
+from carom.systems.features import Feature
 from carom.systems.interactions import Interactions
 from carom.systems.lagrangian import Lagrangian
 
@@ -185,21 +186,21 @@ class System(eqx.Module):
         return self.kinematics is None and self.shift is None and self.hamiltonian is None
 
     @property
-    def features(self) -> frozenset[str]:
+    def features(self) -> frozenset[Feature]:
         """The features a method must handle to take this system."""
         present = {
-            "mass of q": isinstance(self.mass, UserFunction),
-            "mass matrix": not isinstance(self.mass, UserFunction) and self.mass.ndim == 2,
-            "explicit time": any(isinstance(p, UserFunction) and p.sees_time for p in self.potential.values()),
-            "forces": bool(self.forces),
-            "multiplier forces": any("lam" in f.takes for f in self.forces.values()),
-            "rate damping": bool(self.rate_damping),
-            "kinematics": self.kinematics is not None or self.shift is not None,
-            "constraints": self.constraints is not None,
-            "nonholonomic constraints": self.nonholonomic is not None,
-            "hamiltonian": self.hamiltonian is not None,
-            "contacts": self.contacts is not None,
-            "friction": self.friction is not None or any(group.has_friction for group in self.contact_groups),
+            Feature.MASS_OF_Q: isinstance(self.mass, UserFunction),
+            Feature.MASS_MATRIX: not isinstance(self.mass, UserFunction) and self.mass.ndim == 2,
+            Feature.EXPLICIT_TIME: any(isinstance(p, UserFunction) and p.sees_time for p in self.potential.values()),
+            Feature.FORCES: bool(self.forces),
+            Feature.MULTIPLIER_FORCES: any("lam" in f.takes for f in self.forces.values()),
+            Feature.RATE_DAMPING: bool(self.rate_damping),
+            Feature.KINEMATICS: self.kinematics is not None or self.shift is not None,
+            Feature.CONSTRAINTS: self.constraints is not None,
+            Feature.NONHOLONOMIC: self.nonholonomic is not None,
+            Feature.HAMILTONIAN: self.hamiltonian is not None,
+            Feature.CONTACTS: self.contacts is not None,
+            Feature.FRICTION: self.friction is not None or any(group.has_friction for group in self.contact_groups),
         }
         return frozenset(name for name, there in present.items() if there)
 
