@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import carom
-from carom.capabilities import FEATURES, public_methods, public_steppings
+from carom.capabilities import public_methods, public_steppings
 from carom.running import loop
 from carom.running.asking import refuse_features, segment_ends
 from carom.running.loop import Problem, Start
+from carom.systems.features import Feature
 
 PLANE = carom.State([0.5, 0.5], [0.1, 0.1], t=2.0)
 
@@ -79,7 +80,7 @@ STEPPINGS = {
 def test_the_table_is_complete():
     assert set(public_methods()) <= set(METHODS)
     assert set(public_steppings()) == set(STEPPINGS)
-    assert set(FEATURES) <= frozenset().union(*(system.features for system in SYSTEMS.values()))
+    assert set(Feature) <= frozenset().union(*(system.features for system in SYSTEMS.values()))
 
 
 def kinds(tree):

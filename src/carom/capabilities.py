@@ -5,21 +5,7 @@ from __future__ import annotations
 from carom.methods.base import AbstractMethod
 from carom.names import kinds
 from carom.stepping.base import AbstractStepping
-
-FEATURES = (
-    "mass matrix",
-    "mass of q",
-    "explicit time",
-    "forces",
-    "multiplier forces",
-    "rate damping",
-    "kinematics",
-    "constraints",
-    "nonholonomic constraints",
-    "hamiltonian",
-    "contacts",
-    "friction",
-)
+from carom.systems.features import Feature
 
 
 def public_methods() -> dict[str, type[AbstractMethod]]:
@@ -39,10 +25,10 @@ def declared(kind: type[AbstractMethod]) -> frozenset[str] | None:
 
 def matrix() -> str:
     """The table of methods and features in Markdown."""
-    lines = ["| method | " + " | ".join(FEATURES) + " |", "|---|" + ":-:|" * len(FEATURES)]
+    lines = ["| method | " + " | ".join(Feature) + " |", "|---|" + ":-:|" * len(Feature)]
     for name, kind in public_methods().items():
         handled = declared(kind)
-        marks = ("as base" if handled is None else "yes" if feature in handled else "" for feature in FEATURES)
+        marks = ("as base" if handled is None else "yes" if feature in handled else "" for feature in Feature)
         lines.append(f"| `{name}` | " + " | ".join(marks) + " |")
     return "\n".join(lines)
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from carom.systems.features import SMOOTH
 from carom.systems.system import System
-
-_SMOOTH = frozenset({"mass matrix", "mass of q", "explicit time", "forces", "rate damping", "kinematics"})
 
 
 def to_diffrax(system: System) -> Any:
@@ -19,7 +18,7 @@ def to_diffrax(system: System) -> Any:
     if not isinstance(system, System):
         msg = f"system must be a carom System, got {type(system).__name__}"
         raise TypeError(msg)
-    beyond = sorted(system.features - _SMOOTH)
+    beyond = sorted(system.features - SMOOTH)
     if beyond:
         msg = f"diffrax solves smooth, unconstrained systems; this one has {', '.join(beyond)}"
         raise ValueError(msg)

@@ -18,11 +18,11 @@ from carom.running.run import reached, simulate
 from carom.solution import Solution
 from carom.state import Numbers, SimulationError, State, Status
 from carom.systems.constrained import velocity_residual
+from carom.systems.features import NONSMOOTH, Feature
 from carom.systems.system import System
 
 _COMPARED = 1000  # rows at which two runs are compared
 _LOOSE = 100.0  # evidence that is so many times worse than the tolerance is a warning
-_NONSMOOTH = {"contacts", "friction"}
 _HAND_OVER = (
     Status.TOO_MANY_EVENTS,
     Status.EVENT_NOT_LOCATED,
@@ -85,7 +85,7 @@ def carried_out(plan: Plan, system: System, state: State, options: dict[str, Any
     try:
         solution = simulate(system, state, plan.method, stepping=plan.stepping, save_at=save_at, **options)
     except SimulationError as error:
-        if error.status not in _HAND_OVER or not _NONSMOOTH & system.features:
+        if error.status not in _HAND_OVER or not NONSMOOTH & system.features:
             raise
         return handed_over(error, plan, options, save_at)
     solution.choice = plan.choice
@@ -146,14 +146,14 @@ def evidence(solution: Solution, rtol: float) -> dict[str, float]:
 def is_conservative(solution: Solution) -> bool:
     """Whether nothing but a potential acts, and nothing moves by itself, so that the energy must stay."""
     system = solution.system
-    if moves(system) or {"forces", "rate damping", "contacts", "friction"} & system.features:
+    if moves(system) or {Feature.FORCES, Feature.RATE_DAMPING, *NONSMOOTH} & system.features:
         return False
     return all(at_rest(system, solution.t[i], solution.q[i], solution.v[i]) for i in (0, -1))
 
 
 def at_rest(system: System, t: Any, q: Any, v: Any) -> bool:
     """Whether kinematics and constraints on velocities let the system rest where it is."""
-    if system.hamiltonian is not None or not {"kinematics", "nonholonomic constraints"} & system.features:
+    if system.hamiltonian is not None or not {Feature.KINEMATICS, Feature.NONHOLONOMIC} & system.features:
         return True
     place = jnp.asarray(t), jnp.asarray(q), jnp.zeros_like(jnp.asarray(v))
     return not (np.any(system.rate(*place)) or np.any(velocity_residual(system, *place)))

@@ -8,6 +8,7 @@ import pytest
 import carom
 from carom.capabilities import declared, matrix, needs, public_methods
 from carom.methods.base import AbstractMethod
+from carom.systems.features import Feature
 
 FEATURES = {
     "mass of q": {"mass": lambda q: jnp.eye(2) * (1 + q[0] ** 2)},
@@ -32,6 +33,10 @@ def instance(kind: type[AbstractMethod]) -> AbstractMethod:
         "EventCapturing": lambda: carom.EventCapturing(carom.gauss(2)),
     }
     return special.get(kind.__name__, kind)()
+
+
+def test_methods_handle_what_a_system_may_have():
+    assert all((declared(kind) or frozenset()) <= set(Feature) for kind in public_methods().values())
 
 
 @pytest.mark.parametrize("feature", FEATURES)

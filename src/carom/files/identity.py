@@ -18,7 +18,8 @@ from carom.files.plain import describe
 from carom.methods.base import AbstractMethod
 from carom.running.functions import reading
 from carom.stepping.base import AbstractStepping
-from carom.systems.system import CONSERVATIVE, System
+from carom.systems.system import System
+from carom.systems.terms import CONSERVATIVE
 
 _WRITTEN_OUT = 4  # numbers
 

@@ -12,11 +12,11 @@ from jaxtyping import Array
 
 from carom.interpolation import Field
 from carom.state import State, Step
+from carom.systems.features import NONSMOOTH
+from carom.systems.features import SMOOTH as SMOOTH
 from carom.systems.system import System
 
 PyTree = Any
-
-SMOOTH = frozenset({"mass of q", "mass matrix", "explicit time", "forces", "rate damping", "kinematics"})
 
 
 class Gives(enum.StrEnum):
@@ -79,7 +79,7 @@ class AbstractMethod(eqx.Module):
     def field(self, system: System, mode: Array | None) -> Field | None:
         """(t, q, v) -> (q', v') of the smooth piece that reports `mode`; None where contact forces are not known."""
         del mode
-        if {"contacts", "friction"} & system.features:
+        if NONSMOOTH & system.features:
             return None
         return lambda t, q, v: (system.rate(t, q, v), system.acceleration(t, q, v))
 

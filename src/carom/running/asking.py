@@ -28,6 +28,7 @@ from carom.stepping.base import AbstractStepping
 from carom.stepping.grid import Constant
 from carom.systems.arguments import UserFunction, names_of, user_function, users_frame, whole
 from carom.systems.check import check_once
+from carom.systems.features import Feature
 from carom.systems.probe import probe_stop
 from carom.systems.system import System
 
@@ -216,7 +217,7 @@ def sees_time(system: System) -> bool:
 
 
 @remembered
-def features(system: System) -> frozenset[str]:
+def features(system: System) -> frozenset[Feature]:
     """The system's features, looked up once."""
     return system.features
 

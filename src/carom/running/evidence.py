@@ -11,6 +11,7 @@ import numpy as np
 from carom.running.compiled import compiled
 from carom.solution import Solution
 from carom.systems.arguments import users_frame
+from carom.systems.features import Feature
 from carom.systems.system import System
 
 CREATED = 0.1  # part of the energy of a run that may come from nowhere
@@ -33,7 +34,7 @@ def created_energy(solution: Solution) -> float:
     if not np.isfinite(account.energy).all():
         return np.inf
     driven = moves(system) or any(group.slip_velocity is not None for group in system.contact_groups)
-    if driven or system.friction is not None or "multiplier forces" in system.features:
+    if driven or system.friction is not None or Feature.MULTIPLIER_FORCES in system.features:
         return 0.0
     power = np.maximum(np.asarray(_power(system, solution.elapsed, solution.q, solution.v)), 0.0)
     work = np.append(0.0, np.cumsum(0.5 * (power[1:] + power[:-1]) * np.diff(solution.elapsed)))

@@ -23,6 +23,7 @@ from carom.running.compiled import blank, compiled, traced_once
 from carom.running.crossing import bisected, inside_step, looks, number_at
 from carom.state import Carry, Counts, Row, State, Status
 from carom.stepping.base import AbstractStepping
+from carom.systems.features import NONSMOOTH
 from carom.systems.system import System
 
 _BUFFER_BYTES = 32e6
@@ -178,12 +179,10 @@ def advance(
     shape = (room, layout.width) if lanes is None else (room, lanes, layout.width)
     buffer = jax.lax.empty(shape, jnp.float64)  # to fill it with zeros takes as long as a short run
     most_rows = jnp.minimum(limits[0], room)
-    put = partial(jax.lax.dynamic_update_index_in_dim, axis=0)
+    first = carry.kept
 
     def alive(c: Carry) -> Array:
         return jnp.any(~c.done & (c.status == Status.OK))
-
-    first = carry.kept
 
     def running(loop):
         carry, _, counts = loop  # rows written, attempts made
@@ -191,44 +190,58 @@ def advance(
         crowded = None if problem.keeps is None else problem.keeps.crowded(first, carry.kept)
         return goes_on if crowded is None else goes_on & ~crowded
 
-    def counted(counts: Array, emitted: Array) -> Array:
-        return counts + jnp.stack([emitted.astype(counts.dtype), jnp.ones((), counts.dtype)])
-
-    def narrow(loop):
-        # Attempts until one leaves a row: a loop of its own, which does not touch the buffer and holds small arrays
-        # only, and of kernels outside it there are few. XLA then runs all of them one after the other, without its
-        # thread pool.
-        def one(inner):
-            carry, _, counts, _ = inner
-            new, row = tried(problem, carry)
-            emitted = row.keep | (row.k < carry.k)
-            counts = counted(counts, emitted)
-            return new, pack(row), counts, running((new, None, counts)) & ~emitted
-
-        carry, buffer, counts = loop
-        rows = counts[0]
-        start = (carry, jnp.zeros(layout.width), counts, jnp.asarray(True))
-        carry, packed, counts, _ = jax.lax.while_loop(lambda inner: inner[3], one, start)
-        return carry, put(buffer, packed, rows), counts
-
-    def wide(loop):
-        # a row that is not kept is not written
-        carry, buffer, counts = loop
-        new, row = tried(problem, carry)
-        emitted = row.keep | (row.k < carry.k)
-        buffer = jax.lax.cond(emitted, lambda b, r: put(b, pack(r), counts[0]), lambda b, _: b, buffer, row)
-        return new, buffer, counted(counts, emitted)
-
-    def batch(loop):
-        carry, buffer, counts = loop
-        new, row = tried(problem, carry)
-        emitted = jnp.any(row.keep | (row.k < carry.k))
-        return new, put(buffer, jax.vmap(pack)(row), counts[0]), counted(counts, emitted)
-
-    body = batch if lanes is not None else narrow if layout.width <= _NARROW else wide
+    turn = batch_turn if lanes is not None else narrow_turn if layout.width <= _NARROW else wide_turn
+    body = partial(turn, partial(tried, problem), running)
     carry, buffer, counts = jax.lax.while_loop(running, body, (carry, buffer, jnp.zeros(2, jnp.int64)))
     failed = jnp.any(carry.status != Status.OK)
     return carry, buffer, layout, jnp.append(counts, jnp.stack([alive(carry), failed]).astype(counts.dtype))
+
+
+def narrow_turn(tried: Any, running: Any, loop: Any) -> Any:
+    """Attempts until one leaves a row, which is written.
+
+    They are a loop of their own, which does not touch the buffer and holds small arrays only, and of kernels outside
+    it there are few. XLA then runs all of them one after the other, without its thread pool.
+    """
+
+    def one(inner):
+        carry, _, counts, _ = inner
+        new, row = tried(carry)
+        emitted = row.keep | (row.k < carry.k)
+        counts = _counted(counts, emitted)
+        return new, pack(row), counts, running((new, None, counts)) & ~emitted
+
+    carry, buffer, counts = loop
+    rows = counts[0]
+    start = (carry, jnp.zeros(buffer.shape[1]), counts, jnp.asarray(True))
+    carry, packed, counts, _ = jax.lax.while_loop(lambda inner: inner[3], one, start)
+    return carry, _put(buffer, packed, rows), counts
+
+
+def wide_turn(tried: Any, running: Any, loop: Any) -> Any:
+    """One attempt; a row that is not kept is not written."""
+    del running
+    carry, buffer, counts = loop
+    new, row = tried(carry)
+    emitted = row.keep | (row.k < carry.k)
+    buffer = jax.lax.cond(emitted, lambda b, r: _put(b, pack(r), counts[0]), lambda b, _: b, buffer, row)
+    return new, buffer, _counted(counts, emitted)
+
+
+def batch_turn(tried: Any, running: Any, loop: Any) -> Any:
+    """One attempt of all lanes; their rows are written if any of them is kept."""
+    del running
+    carry, buffer, counts = loop
+    new, row = tried(carry)
+    emitted = jnp.any(row.keep | (row.k < carry.k))
+    return new, _put(buffer, jax.vmap(pack)(row), counts[0]), _counted(counts, emitted)
+
+
+_put = partial(jax.lax.dynamic_update_index_in_dim, axis=0)
+
+
+def _counted(counts: Array, emitted: Array) -> Array:
+    return counts + jnp.stack([emitted.astype(counts.dtype), jnp.ones((), counts.dtype)])
 
 
 def masked_attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
@@ -261,7 +274,7 @@ def _begin(problem: Problem, state: State, instants: Any) -> Carry:
     zero = jnp.zeros((), jnp.int64)
     done = ends[-1] <= ends[0]
     recent = RECENT if problem.stepping.goes_back else 1
-    work = jnp.zeros(recent) if {"contacts", "friction"} & system.features else None
+    work = jnp.zeros(recent) if NONSMOOTH & system.features else None
     kept = None if problem.keeps is None else problem.keeps.init(system, state, problem.stepping)
     more = (zero, zero, jnp.int32(Status.OK), done, Counts.zero(), work, kept)
     carry = Carry(state, memory, stepping, ends, instants, *more)

@@ -10,9 +10,17 @@ from jaxtyping import Array
 from carom.state import State
 from carom.systems.arguments import DerivedFunction, Given, names_of
 from carom.systems.constrained import mass_matrix
+from carom.systems.features import Feature
 from carom.systems.system import System
 
-_WITHIN = {"mass of q", "mass matrix", "explicit time", "forces", "multiplier forces", "constraints"}
+_WITHIN = {
+    Feature.MASS_OF_Q,
+    Feature.MASS_MATRIX,
+    Feature.EXPLICIT_TIME,
+    Feature.FORCES,
+    Feature.MULTIPLIER_FORCES,
+    Feature.CONSTRAINTS,
+}
 
 
 class Augmented(eqx.Module):

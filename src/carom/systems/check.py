@@ -23,7 +23,8 @@ from carom.systems.contact_rows import contact_rows, laws_of
 from carom.systems.interactions import Interactions
 from carom.systems.lagrangian import Lagrangian
 from carom.systems.probe import probe
-from carom.systems.system import System, role_of
+from carom.systems.system import System
+from carom.systems.terms import role_of
 
 _CONSISTENT = 1e-8
 _AHEAD = (0.0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of a step

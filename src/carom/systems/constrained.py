@@ -12,30 +12,32 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from carom.systems.features import Feature
+
 if TYPE_CHECKING:
-    from carom.systems.system import System
+    from carom.systems.equations import Equations
 
 _NONLINEAR_ITERATIONS = 12
 
 
-def constraint_rate(system: System, t: Array, q: Array, v: Array) -> Array:
+def constraint_rate(system: Equations, t: Array, q: Array, v: Array) -> Array:
     """d/dt g(t, q) = g_t + G q', Jay1998 (2d)."""
     return jax.jvp(system.constraint, (t, q), (jnp.ones_like(t), system.rate(t, q, v)))[1]
 
 
-def slip(system: System, t: Array, q: Array, v: Array) -> Array:
+def slip(system: Equations, t: Array, q: Array, v: Array) -> Array:
     """k(t, q, v) of the nonholonomic constraints, a vector."""
     if system.nonholonomic is None:
         return jnp.zeros(0)
     return jnp.atleast_1d(system.nonholonomic(system.given, t=t, q=q, v=v))
 
 
-def velocity_residual(system: System, t: Array, q: Array, v: Array) -> Array:
+def velocity_residual(system: Equations, t: Array, q: Array, v: Array) -> Array:
     """(d/dt g, k): zero for a consistent velocity."""
     return jnp.concatenate([constraint_rate(system, t, q, v), slip(system, t, q, v)])
 
 
-def reaction(system: System, t: Array, q: Array, v: Array, u: Array) -> Array:
+def reaction(system: Equations, t: Array, q: Array, v: Array, u: Array) -> Array:
     """-G^T lambda - K^T psi."""
     g, pull_q = jax.vjp(lambda x: system.constraint(t, x), q)
     force = -pull_q(u[: g.size])[0]
@@ -44,18 +46,18 @@ def reaction(system: System, t: Array, q: Array, v: Array, u: Array) -> Array:
     return force - jax.vjp(lambda x: slip(system, t, q, x), v)[1](u[g.size :])[0]
 
 
-def directions(system: System, t: Array, q: Array, v: Array) -> Array:
+def directions(system: Equations, t: Array, q: Array, v: Array) -> Array:
     """The rows of G and K: what the multipliers act along."""
     G = jax.jacfwd(lambda x: system.constraint(t, x))(q)
     return jnp.concatenate([G, jax.jacfwd(lambda x: slip(system, t, q, x))(v)])
 
 
-def multiplier_count(system: System, t: Array, q: Array, v: Array) -> int:
+def multiplier_count(system: Equations, t: Array, q: Array, v: Array) -> int:
     """How many multipliers there are."""
     return jax.eval_shape(lambda: velocity_residual(system, t, q, v)).size
 
 
-def mass_matrix(system: System, t: Array, q: Array, n: int) -> Array:
+def mass_matrix(system: Equations, t: Array, q: Array, n: int) -> Array:
     """M as a matrix."""
     M = system.dense_mass_at(t, q)
     return M if M.ndim == 2 else jnp.diag(jnp.broadcast_to(M, (n,)))
@@ -69,7 +71,7 @@ class Accelerations(NamedTuple):
     directions: Array
 
 
-def accelerations(system: System, t: Array, q: Array, v: Array) -> Accelerations:
+def accelerations(system: Equations, t: Array, q: Array, v: Array) -> Accelerations:
     """Accelerations v' and multipliers u from the twice differentiated constraints, Jay1998 (2e), (8e), (17h).
 
     They solve `M v' + D^T u = f(u)`, `C v' = -c` with D the directions of the reaction and C = d(velocity residual)/dv;
@@ -88,7 +90,7 @@ def accelerations(system: System, t: Array, q: Array, v: Array) -> Accelerations
         matrix = jnp.block([[M, D.T - f_u], [C, jnp.zeros((u.size, u.size))]])
         return z - jnp.linalg.solve(matrix, jnp.concatenate([M @ a + D.T @ u - f, C @ a + c]))
 
-    nonlinear = "multiplier forces" in system.features
+    nonlinear = Feature.MULTIPLIER_FORCES in system.features
     z = correct(0, jnp.zeros(v.size + c.size))
     if nonlinear:
         z = jax.lax.fori_loop(0, _NONLINEAR_ITERATIONS, correct, z)

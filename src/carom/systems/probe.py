@@ -19,7 +19,8 @@ from carom.running.compiled import split
 from carom.state import State
 from carom.systems.arguments import Given, UserFunction, names_of
 from carom.systems.lagrangian import Lagrangian
-from carom.systems.system import System, role_of
+from carom.systems.system import System
+from carom.systems.terms import role_of
 
 _NOT_TRACEABLE = (
     jax.errors.TracerBoolConversionError,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import equinox as eqx
 from jaxtyping import Array
 
+from carom.systems.features import Feature
 from carom.systems.system import System
 
 
@@ -22,7 +23,7 @@ def regularise(system: System) -> System:
     if not system.rate_damping:
         msg = "regularise: the system declares no rate_damping, there is nothing to regularise"
         raise ValueError(msg)
-    if "mass of q" in system.features or "kinematics" in system.features:
+    if {Feature.MASS_OF_Q, Feature.KINEMATICS} & system.features:
         msg = "regularise: needs a constant mass and q' = v"
         raise ValueError(msg)
     return eqx.tree_at(lambda s: s.shift, system, velocity_shift, is_leaf=lambda x: x is None)

@@ -28,6 +28,7 @@ from carom.solvers.small import inverse_small, rarely
 from carom.state import Info, State, Step
 from carom.systems.arguments import UserFunction
 from carom.systems.contact_rows import ContactRows, contact_rows, laws_of, over_mass, turning_rates, unknown_modes
+from carom.systems.features import NONSMOOTH, Feature
 from carom.systems.system import System
 
 _ALONG = 2.0
@@ -61,7 +62,7 @@ class MoreauMidpoint(AbstractMethod):
 
     solver: AbstractContactSolver = SemismoothNewton()
 
-    handles = SMOOTH | {"contacts", "friction", "constraints"}
+    handles = SMOOTH | NONSMOOTH | {Feature.CONSTRAINTS}
     gives = frozenset({Gives.WHOLE_STEPS, Gives.MODES})
 
     @property

@@ -31,6 +31,7 @@ from carom.solvers.semismooth import SemismoothNewton
 from carom.solvers.small import solve_small
 from carom.state import Info, State, Status, Step
 from carom.systems.contact_rows import ContactRows, contact_rows, laws_of, unknown_modes
+from carom.systems.features import NONSMOOTH, Feature
 from carom.systems.system import System
 
 _ITERATIONS = 30
@@ -89,7 +90,7 @@ class MoreauTheta(AbstractMethod):
     projection: bool = eqx.field(default=False, static=True)
     solver: AbstractContactSolver = SemismoothNewton()
 
-    handles = SMOOTH | {"contacts", "friction", "constraints"}
+    handles = SMOOTH | NONSMOOTH | {Feature.CONSTRAINTS}
     gives = frozenset({Gives.WHOLE_STEPS, Gives.MODES})
 
     def __check_init__(self):

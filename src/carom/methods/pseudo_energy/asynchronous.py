@@ -38,6 +38,7 @@ from carom.running.compiled import compiled
 from carom.solvers.spectral import growth, start_vector
 from carom.state import Info, State, Step
 from carom.systems.arguments import names_of, whole
+from carom.systems.features import Feature
 from carom.systems.system import System
 
 _SHIFTS = 3  # rings tried by `automatic`
@@ -83,7 +84,7 @@ class AsynchronousPseudoEnergy(LimitedMethod):
     beyond_limit: bool = eqx.field(static=True)
     corrections: int = eqx.field(static=True)
 
-    handles = frozenset({"forces"})
+    handles = frozenset({Feature.FORCES})
     gives = frozenset({Gives.WHOLE_STEPS, Gives.MOMENTUM_JUMP})
 
     def __init__(

@@ -35,6 +35,7 @@ from carom.methods.pseudo_energy.pseudo_energy import PseudoEnergy
 from carom.methods.stability import warn_if_torn
 from carom.names import register
 from carom.state import Info, State, Step
+from carom.systems.features import Feature
 from carom.systems.system import System
 
 _CORRECTIONS = 3  # of the velocity that applied forces see; fewer leave order three
@@ -67,7 +68,7 @@ class Composed(AbstractMethod):
 
     base: PseudoEnergy | AsynchronousPseudoEnergy
 
-    handles = frozenset({"mass matrix", "forces", "rate damping"})
+    handles = frozenset({Feature.MASS_MATRIX, Feature.FORCES, Feature.RATE_DAMPING})
     gives = frozenset({Gives.WHOLE_STEPS, Gives.MOMENTUM_JUMP})
 
     def __init__(self, base: PseudoEnergy | AsynchronousPseudoEnergy):

@@ -39,6 +39,7 @@ from carom.names import register
 from carom.running.compiled import compiled
 from carom.state import Info, State, Step
 from carom.systems.arguments import whole
+from carom.systems.features import Feature
 from carom.systems.interactions import Interactions
 from carom.systems.system import System
 
@@ -82,7 +83,7 @@ class PseudoEnergy(LimitedMethod):
     beyond_limit: bool = eqx.field(default=False, static=True)
     corrections: int = eqx.field(default=1, static=True)
 
-    handles = frozenset({"mass matrix", "forces", "rate damping"})
+    handles = frozenset({Feature.MASS_MATRIX, Feature.FORCES, Feature.RATE_DAMPING})
     gives = frozenset({Gives.WHOLE_STEPS, Gives.MOMENTUM_JUMP})
 
     def __check_init__(self):

@@ -15,6 +15,7 @@ from carom.methods.pseudo_energy.pseudo_energy import evaluations
 from carom.methods.stability import LimitedMethod
 from carom.names import register
 from carom.state import Info, State, Step
+from carom.systems.features import Feature
 from carom.systems.system import System
 
 
@@ -33,7 +34,7 @@ class StormerVerlet(LimitedMethod):
 
     beyond_limit: bool = eqx.field(default=False, static=True)
 
-    handles = frozenset({"mass matrix"})
+    handles = frozenset({Feature.MASS_MATRIX})
 
     @property
     def order(self) -> int:

@@ -27,6 +27,7 @@ from carom.running.compiled import compiled
 from carom.solvers.newton import Newton, Root
 from carom.state import Info, State, Status, Step
 from carom.systems.constrained import accelerations, directions, mass_matrix, multiplier_count, rank_measure
+from carom.systems.features import Feature
 from carom.systems.system import System
 from carom.tableaux import Tableau, embedded, lobatto_iiia
 from carom.tableaux.tableau import checked_count
@@ -70,15 +71,15 @@ class Spark(AbstractMethod):
 
     handles = frozenset(
         {
-            "mass of q",
-            "mass matrix",
-            "explicit time",
-            "forces",
-            "multiplier forces",
-            "rate damping",
-            "constraints",
-            "nonholonomic constraints",
-            "hamiltonian",
+            Feature.MASS_OF_Q,
+            Feature.MASS_MATRIX,
+            Feature.EXPLICIT_TIME,
+            Feature.FORCES,
+            Feature.MULTIPLIER_FORCES,
+            Feature.RATE_DAMPING,
+            Feature.CONSTRAINTS,
+            Feature.NONHOLONOMIC,
+            Feature.HAMILTONIAN,
         }
     )
     gives = frozenset({Gives.WHOLE_STEPS, Gives.SYMMETRIC_ERROR, Gives.LOCAL_ERROR})
@@ -124,7 +125,7 @@ class Spark(AbstractMethod):
             raise ValueError(msg)
         if self.newton.strategy != "auto":
             return self
-        coupled = {"nonholonomic constraints", "hamiltonian", "multiplier forces"} & system.features
+        coupled = {Feature.NONHOLONOMIC, Feature.HAMILTONIAN, Feature.MULTIPLIER_FORCES} & system.features
         plain = not coupled and uses_iiia(self.stages, self.families["kinematic"])
         strategy = "shared" if plain and h is not None and stiffness(system, state, h) < _STIFF else "full"
         return eqx.tree_at(lambda m: m.newton, self, Newton(self.newton.tol, self.newton.max_iter, strategy))

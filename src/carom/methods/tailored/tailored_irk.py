@@ -31,6 +31,7 @@ from carom.solvers.newton import Newton
 from carom.solvers.small import times
 from carom.solvers.stages import PositionStages, conjugate_spectrum, solve_positions
 from carom.state import State, Step
+from carom.systems.features import Feature
 from carom.systems.system import System
 from carom.tableaux.tailored import tailored_coefficients, tailored_part
 
@@ -72,7 +73,7 @@ class TailoredIRK(AbstractMethod):
     damping: float | None = None
     newton: Newton = Newton()
 
-    handles = frozenset({"rate damping", "mass matrix"})
+    handles = frozenset({Feature.RATE_DAMPING, Feature.MASS_MATRIX})
 
     @property
     def order(self) -> int:
@@ -113,7 +114,7 @@ class AdditiveTailoredIRK(AbstractMethod):
     newton: Newton = Newton()
     damping: None = eqx.field(default=None, static=True)
 
-    handles = frozenset({"rate damping", "mass matrix"})
+    handles = frozenset({Feature.RATE_DAMPING, Feature.MASS_MATRIX})
 
     @property
     def order(self) -> int:

@@ -26,6 +26,7 @@ from carom.names import register
 from carom.solvers.newton import Newton
 from carom.solvers.stages import PositionStages, solve_positions
 from carom.state import State, Step
+from carom.systems.features import Feature
 from carom.systems.system import System
 
 
@@ -50,7 +51,7 @@ class TailoredTheta(AbstractMethod):
     mu: float | None = None
     newton: Newton = Newton()
 
-    handles = frozenset({"rate damping", "explicit time", "mass matrix"})
+    handles = frozenset({Feature.RATE_DAMPING, Feature.EXPLICIT_TIME, Feature.MASS_MATRIX})
 
     @property
     def order(self) -> int:

@@ -1,0 +1,113 @@
+"""What may stand for each term of a system: masses, parts of the potential, rate damping, parameters, jumps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.core import Tracer
+from jaxtyping import Array
+
+from carom.state import Numbers, reals, strong
+from carom.systems.arguments import UserFunction, names_of, user_function
+from carom.systems.interactions import Interactions
+
+Part = Interactions | UserFunction
+CONSERVATIVE = "conservative"
+
+
+def role_of(kind: str, name: str) -> str:
+    """How messages call a part: by its name, if the user gave one."""
+    return kind if name == CONSERVATIVE else f"{kind} '{name}'"
+
+
+def given_names(value: Any, name: str) -> Mapping[str, Any]:
+    """Terms by name; none if nothing is given."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        msg = f"{name} must be a dictionary {{name: value}}, got {type(value).__name__}"
+        raise TypeError(msg)
+    return value
+
+
+def given_params(params: Any) -> Any:
+    """Parameters of real numbers."""
+    for path, leaf in jax.tree_util.tree_leaves_with_path(params):
+        if not eqx.is_array_like(leaf) or jnp.iscomplexobj(leaf):
+            msg = f"params{jax.tree_util.keystr(path)} must be a real number or an array of them, got {leaf!r}"
+            raise TypeError(msg)
+    return strong(params)
+
+
+def given_mass(value: Any) -> Any:
+    """A mass that is a number, one per coordinate, or a symmetric matrix."""
+    if hasattr(value, "solve"):
+        return _symmetric_band(value)
+    if isinstance(value, Tracer):
+        msg = "mass is traced by jax.jit, grad or vmap: build the system outside, with params= for what changes"
+        raise TypeError(msg)
+    mass = np.asarray(reals(value, "mass", "a number, one per coordinate, or a square matrix"))
+    if mass.ndim > 2 or (mass.ndim == 2 and mass.shape[0] != mass.shape[1]):
+        msg = f"mass must be a number, one per coordinate, or a square matrix, got shape {mass.shape}"
+        raise ValueError(msg)
+    if not np.isfinite(mass).all():
+        msg = f"mass must be finite, got {_first_bad(mass, ~np.isfinite(mass))}"
+        raise ValueError(msg)
+    if mass.ndim < 2 and (mass <= 0).any():
+        msg = f"mass must be positive, got {_first_bad(mass, mass <= 0)}"
+        raise ValueError(msg)
+    if mass.ndim == 2 and not np.allclose(mass, mass.T, rtol=1e-12, atol=0.0):
+        i, j = np.unravel_index(np.argmax(np.abs(mass - mass.T)), mass.shape)
+        msg = f"mass must be symmetric, got mass[{i},{j}] = {mass[i, j]} but mass[{j},{i}] = {mass[j, i]}"
+        raise ValueError(msg)
+    return jnp.asarray(mass)
+
+
+def _symmetric_band(mass: Any) -> Any:
+    lower, upper = np.asarray(mass.lower)[1:], np.asarray(mass.upper)[:-1]
+    if not np.allclose(lower, upper, rtol=1e-12, atol=0.0):
+        i = int(np.argmax(np.abs(lower - upper)))
+        msg = f"mass must be symmetric, got mass[{i},{i + 1}] = {upper[i]} but mass[{i + 1},{i}] = {lower[i]}"
+        raise ValueError(msg)
+    return mass
+
+
+def _first_bad(values: np.ndarray, bad: np.ndarray) -> str:
+    index = tuple(int(i) for i in np.argwhere(bad)[0]) if values.ndim else ()
+    return f"mass[{', '.join(map(str, index))}] = {values[index]}" if index else f"mass = {float(values)}"
+
+
+def given_part(value: Any, role: str) -> Part:
+    """A part of the potential."""
+    return value if isinstance(value, Interactions) else user_function(value, role, ("q",), ("t", "q"))
+
+
+def given_rate(value: Any, name: str, potential: Mapping[str, Part]) -> Array | Part:
+    """Rate damping: coefficients of a part of the potential, or a potential of its own."""
+    if isinstance(value, Interactions) or callable(value):
+        return given_part(value, f"rate_damping '{name}'")
+    if name not in potential:
+        msg = f"rate_damping names '{name}', but the potential has the parts {names_of(list(potential))}"
+        raise ValueError(msg)
+    gamma = np.asarray(reals(value, f"rate_damping['{name}']", "a number or one per interaction"))
+    if not (np.isfinite(gamma) & (gamma >= 0)).all():
+        msg = f"rate_damping['{name}'] must be zero or positive, got {gamma}"
+        raise ValueError(msg)
+    if gamma.ndim and not isinstance(potential[name], Interactions):
+        msg = f"rate_damping['{name}']: one value per interaction needs a potential given as Interactions"
+        raise ValueError(msg)
+    return jnp.asarray(gamma)
+
+
+def given_jumps(jumps: Numbers) -> Array:
+    """Instants, ascending."""
+    instants = np.unique(np.asarray(reals(jumps, "jumps", "a list of times")))
+    if not np.isfinite(instants).all():
+        msg = f"jumps must be finite times, got {jumps}"
+        raise ValueError(msg)
+    return jnp.asarray(instants)
