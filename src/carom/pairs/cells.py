@@ -1,0 +1,221 @@
+"""The search for many bodies: only those in neighbouring cells of a grid are compared.
+
+Bodies are sorted by cell. Cells along axis 0 form a row, and rows are spread over a ring of places (the golden ratio
+times the row's number), so that three neighbouring cells of a row are one range of the sorted bodies and no table grows
+with the extent of the state. Cells that share a place cost time, never a pair: distances decide, and a pair that was
+met twice is kept once.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from carom.pairs.boxes import AbstractBox, Columns, Open
+from carom.pairs.lists import CANDIDATES, PAIRS, Capacity, Need, Pairs, buckets, listed
+from carom.pairs.searches import AbstractSearch
+from carom.pairs.sorting import sorted_by, starts_of
+from carom.systems.arguments import plain_numbers
+
+_SPREAD = (0x9E3779B1, 0x7F4A7C15)
+_GUESS = {1: (4, 2, 4), 2: (10, 4, 12), 3: (36, 8, 20)}  # candidates and pairs per body, colours
+
+
+class CellList(AbstractSearch):
+    """The pairs whose centres are nearer than `reach + skin`, found by sorting bodies into cells of that size.
+
+    Args:
+        reach: the largest distance of two centres at which bodies may touch; or one per body (its diameter), where two
+            bodies may touch at the mean of theirs.
+        skin: how much farther the list looks: it stays valid until bodies have moved half of it.
+        box: None (open), `carom.Periodic` or `carom.LeesEdwards`.
+
+    Example:
+        >>> carom.CellList(reach=2 * r.max(), skin=0.15 * r.min())
+    """
+
+    reach: Array
+    skin: Array
+    box: AbstractBox
+
+    def __init__(self, reach: Any, skin: Any, box: AbstractBox | None = None):
+        diameters = plain_numbers(reach, "CellList: reach", positive=True, of="body")
+        margin = plain_numbers(skin, "CellList: skin", positive=True, size=1)
+        if box is not None and not isinstance(box, AbstractBox):
+            msg = f"CellList: box must be None, carom.Periodic or carom.LeesEdwards, got {type(box).__name__}"
+            raise TypeError(msg)
+        self.box = Open() if box is None else box
+        far = float(diameters.max() + margin)
+        for k, length in enumerate(self.box.lengths):
+            if length is not None and float(length) < 2 * far:
+                msg = (
+                    f"CellList: lengths[{k}] = {float(length):g} of the box must be at least twice reach + skin = "
+                    f"{far:g}: otherwise a body may touch two images of another"
+                )
+                raise ValueError(msg)
+        self.reach, self.skin = jnp.asarray(diameters), jnp.asarray(margin).reshape(())
+
+    def capacity(self, count: int, dimension: int) -> Capacity:
+        """Room for a dense packing of bodies of about equal size."""
+        candidates, pairs, colours = _GUESS[dimension]
+        return Capacity(candidates * count + 64, pairs * count + 64, (count // 2 + 1,) * colours)
+
+    def find(self, positions: Float[Array, "bodies d"], t: Any, capacity: Capacity) -> Pairs:
+        """The list of pairs at time t."""
+        N, d = positions.shape
+        self.box.refuse_dimension(d)
+        if self.reach.ndim and self.reach.shape[0] != N:
+            msg = f"CellList: reach has {self.reach.shape[0]} entries, one per body, but there are {N} bodies"
+            raise ValueError(msg)
+        seen = jnp.where(jnp.isfinite(positions), positions, 0.0)
+        grid = _grid(self.box, tuple(seen.T), t, jnp.max(self.reach) + self.skin)
+        first, last = _ranges(grid, N)
+        i, j, within, candidates = _expanded(first, last, capacity.candidates)
+        near = within & (i != j) & self._near(seen[grid.order].T, self._diameters(grid.order), i, j, t)
+        a, b, count, met = _kept(grid.order[i], grid.order[j], near, N, capacity.pairs)
+        trouble = jnp.where(candidates > capacity.candidates, CANDIDATES, 0) | jnp.where(met > capacity.pairs, PAIRS, 0)
+        need = Need(candidates, met, jnp.zeros(0, jnp.int32))
+        return listed(a, b, count, positions, t, trouble, need)
+
+    def stale(self, pairs: Pairs, positions: Float[Array, "bodies d"], t: Any) -> Array:
+        """Whether two bodies may have come nearer by more than the skin; a motion common to all does not count."""
+        moves, slip = list((positions - pairs.reference).T), jnp.zeros((), positions.dtype)
+        offset, before = self.box.offset_at(t), self.box.offset_at(pairs.time)
+        if offset is not None and before is not None:
+            slip = offset - before
+            moves[0] = moves[0] - jnp.floor(pairs.reference[:, 1] / self.box.period(1)) * slip
+        own = [x - 0.5 * (jnp.max(x) + jnp.min(x)) for x in moves]
+        farthest = jnp.sqrt(jnp.max(sum(x * x for x in own)))
+        return ~(2 * farthest + jnp.abs(slip) <= self.skin)
+
+    def _diameters(self, order: Array) -> Array:
+        return self.reach[order] if self.reach.ndim else self.reach
+
+    def _near(self, x: Array, reach: Array, i: Array, j: Array, t: Any) -> Array:
+        away = self.box.nearest_of(tuple(axis[j] - axis[i] for axis in x), t)
+        far = (0.5 * (reach[i] + reach[j]) if reach.ndim else reach) + self.skin
+        return sum(y * y for y in away) <= far * far
+
+
+class _Grid(NamedTuple):
+    """Bodies sorted by the place of their cell; `x` are images at home, `cell` and `cells` have one entry per axis."""
+
+    order: Array
+    place: Array
+    x: Columns
+    cell: tuple[Array, ...]
+    width: tuple[Array, ...]
+    cells: tuple[Array | None, ...]
+    shift: Array | None
+
+
+def _grid(box: AbstractBox, x: Columns, t: Any, far: Array) -> _Grid:
+    """Cells a little wider than `far`, as quotients are rounded; beyond `limit` of them all are one."""
+    N, G = x[0].shape[0], buckets(x[0].shape[0])
+    limit = 2.0**30 if far.dtype == jnp.float64 else 2.0**16
+    least = far * (1 + 4 * limit * np.finfo(far.dtype).eps)
+    x = box.home(x, t)
+    width, cells, cell = [], [], []
+    for k, xk in enumerate(x):
+        length = box.period(k)
+        if length is None:
+            width.append(least), cells.append(None)
+            cell.append(jnp.clip(jnp.floor((xk - xk[0]) / least), -limit, limit))
+        else:
+            n = jnp.clip(jnp.floor(length / least), 1, min(limit, G // 2))
+            width.append(length / n), cells.append(n.astype(jnp.int32))
+            cell.append(jnp.clip(jnp.floor(xk * (n / length)), 0, n - 1))
+    cell = [jnp.nan_to_num(c).astype(jnp.int32) for c in cell]
+    place, order = sorted_by(_place(cell[0], cell[1:], G), jnp.arange(N, dtype=jnp.int32))
+    sorted_cells = tuple(c[order] for c in cell)
+    return _Grid(
+        order, place, tuple(y[order] for y in x), sorted_cells, tuple(width), tuple(cells), box.offset_at(t)
+    )
+
+
+def _place(cell: Array, row: Any, G: int) -> Array:
+    """Where on the ring of G places the cell number `cell` of a row is."""
+    spread = sum((r.astype(jnp.uint32) * np.uint32(s) for r, s in zip(row, _SPREAD)), jnp.zeros((), jnp.uint32))
+    return ((spread >> (33 - G.bit_length())).astype(jnp.int32) + cell) & (G - 1)
+
+
+def _ranges(grid: _Grid, N: int) -> tuple[Array, Array]:
+    """Ranges of sorted bodies to which every body is compared, (ranges, N): later ones in its row, rows after it."""
+    G = buckets(N)
+    start = starts_of(grid.place, G)
+    first, last = [], []
+
+    def add(row: Any, low: Array, high: Array, begin: Array | None = None, there: Array | bool = True) -> None:
+        one, two = (_place(c, row, G) for c in (low, high))
+        begin = start[one] if begin is None else begin
+        end = start[two + 1] + jnp.where(two < one, N, 0)
+        first.append(begin), last.append(jnp.where(there, end, begin))
+
+    n = grid.cells[0]
+    for offset in _rows_after(len(grid.cell) - 1):
+        row, c = _row(grid, offset)
+        here = not any(offset)
+        low, high = (c if here else c - 1), c + 1
+        if n is not None:
+            low, high = jnp.maximum(low, 0), jnp.minimum(high, n - 1)
+        add(row, low, high, jnp.arange(1, N + 1, dtype=jnp.int32) if here else None)
+        if n is not None:
+            wraps = (c == n - 1) if here else (c == n - 1) | (c == 0)
+            beyond = jnp.where(c == n - 1, 0, n - 1)
+            add(row, beyond, beyond, there=wraps)
+    return jnp.stack(first), jnp.stack(last)
+
+
+def _row(grid: _Grid, offset: tuple[int, ...]) -> tuple[tuple[Array, ...], Array]:
+    """The row `offset` from every body's own, and the cell in it that is beside the body."""
+    row, c = [], grid.cell[0]
+    for k, step in enumerate(offset, 1):
+        beside, n = grid.cell[k] + step, grid.cells[k]
+        row.append(beside if n is None else beside % n)
+        if k == 1 and step and n is not None and grid.cells[0] is not None and grid.shift is not None:
+            length = grid.width[0] * grid.cells[0]
+            sheared = (grid.x[0] - grid.shift) % length
+            image = jnp.clip(jnp.floor(sheared / grid.width[0]).astype(jnp.int32), 0, grid.cells[0] - 1)
+            c = jnp.where(beside == n, image, c)
+    return tuple(row), c
+
+
+def _rows_after(dimensions: int) -> list[tuple[int, ...]]:
+    """One of every two opposite offsets, and none."""
+    offsets = itertools.product((-1, 0, 1), repeat=dimensions)
+    return [o for o in offsets if o >= (0,) * dimensions]
+
+
+def _expanded(first: Array, last: Array, room: int) -> tuple[Array, Array, Array, Array]:
+    """All (body, other body) of the ranges one after the other: two arrays of `room` entries, which count, how many."""
+    N = first.shape[1]
+    length = (last - first).reshape(-1)
+    begin = jnp.cumsum(length, dtype=jnp.int32) - length
+    entry = jnp.arange(room, dtype=jnp.int32)
+    which = jnp.cumsum(jnp.zeros(room, jnp.int32).at[begin].add(1, mode="drop"), dtype=jnp.int32) - 1
+    other = entry + (first.reshape(-1) - begin)[which]
+    total = jnp.sum(length.astype(float))
+    other = jnp.where(other >= N, other - N, other)
+    return which % N, jnp.clip(other, 0, N - 1), entry < total, total
+
+
+def _kept(i: Array, j: Array, near: Array, N: int, room: int) -> tuple[Array, Array, Array, Array]:
+    """The pairs that are near, once each and sorted, how many they are, and how many were met."""
+    a, b, met = _packed(jnp.minimum(i, j), jnp.maximum(i, j), near, N, room)
+    a, b = sorted_by(a, b)
+    again = jnp.concatenate([jnp.zeros(1, bool), (a[1:] == a[:-1]) & (b[1:] == b[:-1])])
+    a, b, count = _packed(a, b, (a < N) & ~again, N, room)
+    return a, b, count, met
+
+
+def _packed(a: Array, b: Array, wanted: Array, N: int, room: int) -> tuple[Array, Array, Array]:
+    """The wanted entries moved together to the front of `room` places, N after them; how many are wanted."""
+    number = jnp.cumsum(wanted, dtype=jnp.int32)
+    at = jnp.where(wanted, number - 1, room + jnp.arange(a.shape[0], dtype=jnp.int32))
+    a, b = (jnp.full(room, N, jnp.int32).at[at].set(x, mode="drop", unique_indices=True) for x in (a, b))
+    return a, b, number[-1]

@@ -1,0 +1,160 @@
+"""Lists of pairs of bodies, of fixed size, and what happens to the data of pairs when a list changes."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float, Int
+
+from carom.pairs.sorting import starts_of
+
+CANDIDATES, PAIRS, COLOURS, NOT_FINITE = 1, 2, 4, 8
+_MARGIN = 1.25
+
+
+class Capacity(NamedTuple):
+    """How many entries lists have room for; part of a compiled program, never of its result.
+
+    `candidates` are pairs of bodies in neighbouring cells, `pairs` those near enough to be listed, and `colours` holds
+    the largest number of pairs of every colour.
+    """
+
+    candidates: int
+    pairs: int
+    colours: tuple[int, ...]
+
+
+class Need(eqx.Module):
+    """What a list would have needed: more than its capacity where that was too small (then possibly still less)."""
+
+    candidates: Float[Array, ""]
+    pairs: Int[Array, ""]
+    colours: Int[Array, " colours"]
+
+
+class Pairs(eqx.Module):
+    """The pairs of bodies that may touch, each once, with a < b; entries beyond `count` are a = b = number of bodies.
+
+    A list as a search finds it is sorted by (a, b) and is one group; a coloured one is sorted by (colour, a), and no
+    body appears twice in a colour. Group k are the entries from `starts[k]` to `starts[k + 1]`. `rank` is the place of
+    every pair in the order (a, b). `trouble` holds the bits CANDIDATES, PAIRS, COLOURS (a capacity was too small, the
+    list is incomplete and `need` says what is needed) and NOT_FINITE (a position is NaN or infinite).
+    """
+
+    a: Int[Array, " pairs"]
+    b: Int[Array, " pairs"]
+    rank: Int[Array, " pairs"]
+    starts: Int[Array, " groups_and_one"]
+    count: Int[Array, ""]
+    reference: Float[Array, "bodies d"]
+    time: Float[Array, ""]
+    trouble: Int[Array, ""]
+    need: Need
+
+    @property
+    def valid(self) -> Array:
+        """Which entries are pairs."""
+        return self.a < self.reference.shape[0]
+
+
+def listed(a: Array, b: Array, count: Any, positions: Array, t: Any, trouble: Any, need: Need) -> Pairs:
+    """The list of the pairs (a, b), sorted by them."""
+    rank, count = jnp.arange(a.shape[0], dtype=jnp.int32), jnp.asarray(count, jnp.int32)
+    finite = jnp.isfinite(positions).all()
+    return Pairs(
+        a,
+        b,
+        rank,
+        jnp.stack([jnp.zeros_like(count), count]),
+        count,
+        positions,
+        jnp.asarray(t, positions.dtype),
+        jnp.asarray(trouble, jnp.int32) + jnp.where(finite, 0, NOT_FINITE).astype(jnp.int32),
+        need,
+    )
+
+
+def moved(old: Pairs, new: Pairs, data: Any) -> Any:
+    """Data of the pairs of `old` (arrays with one row per entry) for those of `new`; zero for pairs `old` lacks.
+
+    Example:
+        >>> impulse = moved(pairs, search.find(x, t, capacity), impulse)
+    """
+    at, found = _places(old, new)
+
+    def rows(x: Array) -> Array:
+        return jnp.where(found.reshape(-1, *[1] * (x.ndim - 1)), x[at], jnp.zeros((), x.dtype))
+
+    return jax.tree.map(rows, data)
+
+
+def _places(old: Pairs, new: Pairs) -> tuple[Array, Array]:
+    """Where the pairs of `new` stand in `old`, and whether they do: a look at every pair of the same body a."""
+    N, P = old.reference.shape[0], old.a.shape[0]
+    entry = jnp.zeros(P, jnp.int32).at[old.rank].set(jnp.arange(P, dtype=jnp.int32), unique_indices=True)
+    b, first = old.b[entry], starts_of(old.a, N)
+    begin, end = first[jnp.minimum(new.a, N)], first[jnp.minimum(new.a + 1, N)]
+
+    def look(k: Array, place: Array) -> Array:
+        here = begin + k
+        same = (here < end) & (b[jnp.minimum(here, P - 1)] == new.b)
+        return jnp.where(same, here, place)
+
+    place = jax.lax.fori_loop(0, jnp.max(first[1:] - first[:-1]), look, jnp.full_like(new.a, -1))
+    return entry[place], place >= 0
+
+
+def padded(pairs: Pairs, data: Any, capacity: Capacity) -> tuple[Pairs, Any]:
+    """A list and the data of its pairs with the room of a larger `capacity`."""
+    more = capacity.pairs - pairs.a.shape[0]
+
+    def longer(x: Array) -> Array:
+        return jnp.pad(x, [(0, more)] + [(0, 0)] * (x.ndim - 1))
+
+    none = jnp.full(more, pairs.reference.shape[0], jnp.int32)
+    a, b = (jnp.concatenate([x, none]) for x in (pairs.a, pairs.b))
+    rank = jnp.concatenate([pairs.rank, jnp.arange(pairs.a.shape[0], capacity.pairs, dtype=jnp.int32)])
+    return eqx.tree_at(lambda p: (p.a, p.b, p.rank), pairs, (a, b, rank)), jax.tree.map(longer, data)
+
+
+def grown(capacity: Capacity, pairs: Pairs) -> Capacity:
+    """The capacity with which to repeat a search that found it too small, with a margin; for batches too.
+
+    Example:
+        >>> while int(pairs.trouble) & (CANDIDATES | PAIRS | COLOURS):
+        ...     capacity = grown(capacity, pairs)
+        ...     pairs = coloured(search.find(x, t, capacity), capacity)
+    """
+    need = jax.tree.map(np.asarray, pairs.need)
+    sizes = np.max(need.colours.reshape(-1, need.colours.shape[-1]), 0)
+    sizes = sizes[: 1 + np.max(np.flatnonzero(sizes), initial=-1)]
+    colours = list(capacity.colours) + [0] * (len(sizes) - len(capacity.colours))
+    colours = [_enough(size, need) for size, need in zip(colours, [*sizes, *[0] * (len(colours) - len(sizes))])]
+    return Capacity(
+        _enough(capacity.candidates, np.max(need.candidates)),
+        _enough(capacity.pairs, np.max(need.pairs)),
+        tuple(colours),
+    )
+
+
+def _enough(size: int, need: Any) -> int:
+    return size if need <= size else math.ceil(_MARGIN * float(need)) + 16
+
+
+def memory(capacity: Capacity, bodies: int, dimension: int) -> int:
+    """Bytes that one list and the search for it take at most, data of pairs not counted."""
+    G = buckets(bodies)
+    words = -(-max(1, len(capacity.colours)) // 32)
+    searching = 4 * (2 * G + 60 * bodies) + 36 * capacity.candidates
+    colouring = 4 * (14 * capacity.pairs + (6 + 2 * words) * bodies)
+    return searching + colouring + 3 * 4 * capacity.pairs + 8 * dimension * bodies
+
+
+def buckets(bodies: int) -> int:
+    """Number of places to which cells are assigned: a power of two, two to four per body."""
+    return max(8, 2 << max(0, bodies - 1).bit_length())

@@ -1,0 +1,24 @@
+"""Sorting whole numbers two by two."""
+
+from __future__ import annotations
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+
+def sorted_by(major: Array, minor: Array) -> tuple[Array, Array]:
+    """Both columns (whole numbers from 0 to 2^31 - 1, `minor` to 2^32 - 1), sorted by the first, then by the second.
+
+    One sort of 64-bit numbers takes a tenth of the time of one that carries a second column along.
+    """
+    if not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
+        return jax.lax.sort((major, minor), num_keys=2)
+    both = jnp.sort((major.astype(jnp.int64) << 32) | minor.astype(jnp.int64))
+    return (both >> 32).astype(major.dtype), (both & 0xFFFFFFFF).astype(minor.dtype)
+
+
+def starts_of(groups: Array, count: int) -> Array:
+    """Where each of `count` groups starts in a column sorted by group, and where the last one ends."""
+    sizes = jnp.zeros(count + 1, jnp.int32).at[groups + 1].add(1, mode="drop")
+    return jnp.cumsum(sizes, dtype=jnp.int32)
