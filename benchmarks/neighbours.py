@@ -7,7 +7,6 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
-
 from timing import best_of
 
 from carom.pairs import CellList, coloured, grown, memory, moved

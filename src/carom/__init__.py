@@ -9,7 +9,9 @@ from typing import Any
 from carom import _config as _config
 from carom import keep as keep
 from carom import models as models
+from carom import shapes as shapes
 from carom import tableaux as tableaux
+from carom.bodies import Bodies as Bodies
 from carom.joining import join as join
 from carom.methods.capturing.event_capturing import EventCapturing as EventCapturing
 from carom.methods.moreau.extrapolated import Extrapolated as Extrapolated
@@ -30,9 +32,15 @@ from carom.methods.stability import stability_limit as stability_limit
 from carom.methods.tailored.tailored_irk import AdditiveTailoredIRK as AdditiveTailoredIRK
 from carom.methods.tailored.tailored_irk import TailoredIRK as TailoredIRK
 from carom.methods.tailored.tailored_theta import TailoredTheta as TailoredTheta
+from carom.pairs import AllPairs as AllPairs
+from carom.pairs import CellList as CellList
+from carom.pairs import Fixed as Fixed
+from carom.pairs import LeesEdwards as LeesEdwards
+from carom.pairs import Periodic as Periodic
 from carom.running.batch import simulate_batch as simulate_batch
 from carom.running.run import simulate as simulate
 from carom.solution import Solution as Solution
+from carom.solvers.accelerated_gauss_seidel import AcceleratedGaussSeidel as AcceleratedGaussSeidel
 from carom.solvers.newton import Newton as Newton
 from carom.solvers.pjor import PJOR as PJOR
 from carom.solvers.psor import PSOR as PSOR
@@ -51,6 +59,8 @@ from carom.stepping.reversible import Reversible as Reversible
 from carom.stepping.step_halving import StepHalving as StepHalving
 from carom.stepping.switching import Switching as Switching
 from carom.systems.augmented import augmented as augmented
+from carom.systems.body_contacts import Shape as Shape
+from carom.systems.body_contacts import Wall as Wall
 from carom.systems.check import check as check
 from carom.systems.consistent import consistent as consistent
 from carom.systems.consistent import multiplier as multiplier

@@ -199,7 +199,7 @@ class Solution:
         if "work" in self.columns and self.carry.work is not None:
             extra["contact work"] = self.work
             totals["contact work"] = self.contact_work
-        if system.contacts is not None:
+        if system.contacts is not None and not system.is_listed:
             extra["penetration"] = np.maximum(-np.asarray(_gaps(system, t, q))[:n], 0.0)
         if system.constraints is not None:
             extra["drift"] = np.asarray(_drift(system, t, q))[:n]

@@ -32,6 +32,7 @@ class Status(enum.IntEnum):
     EVENT_NOT_LOCATED = 7
     TOO_MANY_EVENTS = 8
     STOPPED_SHORT = 9
+    LIST_FULL = 10
     NO_CONSISTENT_MODE = 20
     SEVERAL_CONSISTENT_MODES = 21
 
@@ -64,6 +65,7 @@ _MESSAGES = {
         "a method that declares whole steps stopped short",
         "Leave Gives.WHOLE_STEPS out of what the method gives",
     ),
+    Status.LIST_FULL: ("a list of pairs has no room for all of them", "Resume the run: lists are made roomier"),
     Status.NO_CONSISTENT_MODE: (
         "no mode of the contacts is consistent",
         "Lower the friction: rigid contact has no solution here",
@@ -118,6 +120,7 @@ class Info(eqx.Module):
     """What only the step knows. Fields left None take no room in the stored rows.
 
     `local_error` estimates the error of this step in q and in v; it is for the stepping alone and never stored.
+    `unsolved` says that a contact solver went on with the best it found; it is counted, not stored.
     """
 
     status: Int[Array, ""] = eqx.field(default=Status.OK, converter=jnp.int32)
@@ -125,6 +128,7 @@ class Info(eqx.Module):
     iterations: Int[Array, ""] = eqx.field(default=0, converter=jnp.int32)
     evaluations: Int[Array, ""] = eqx.field(default=1, converter=jnp.int32)
     local_error: tuple[Array, Array] | None = None
+    unsolved: Array | None = None
     error: Array | None = None
     order: Array | None = None
     v_minus: Array | None = None
@@ -137,39 +141,42 @@ class Info(eqx.Module):
 
 
 class Step(eqx.Module):
-    """Result of `method.step`: where it got to, what it must remember, what it saw."""
+    """Result of `method.step`: where it got to, what it must remember, what it saw, the data of listed pairs."""
 
     state: State
     memory: PyTree
     info: Info
+    pairs: PyTree = None
 
 
 class Counts(eqx.Module):
     """Counters of a run, rejected attempts included: one vector, so that counting is one kernel."""
 
-    values: Int[Array, " 4"]
+    values: Int[Array, " 5"]
 
-    names: ClassVar[tuple[str, ...]] = ("accepted", "rejected", "evaluations", "iterations")
+    names: ClassVar[tuple[str, ...]] = ("accepted", "rejected", "evaluations", "iterations", "unsolved")
 
     @classmethod
     def zero(cls) -> Counts:
         """All counters at zero."""
-        return cls(jnp.zeros(4, jnp.int64))
+        return cls(jnp.zeros(5, jnp.int64))
 
     def add(self, info: Info, accepted: Array) -> Counts:
         """The counters after one more attempt."""
         ok = jnp.asarray(accepted, jnp.int64)
-        new = (ok, 1 - ok, info.evaluations, info.iterations)
+        unsolved = 0 if info.unsolved is None else ok * info.unsolved
+        new = (ok, 1 - ok, info.evaluations, info.iterations, unsolved)
         return Counts(self.values + jnp.stack([jnp.asarray(n, jnp.int64) for n in new]))
 
 
 class Mark(eqx.Module):
-    """A place in a run: where it stands, what the method remembers there, the steps taken, and the segment."""
+    """A place in a run: where it stands, what is remembered there, the steps taken, the segment, the listed pairs."""
 
     state: State
     memory: PyTree
     k: Int[Array, ""]
     segment: Int[Array, ""]
+    pairs: PyTree = None
 
 
 class Carry(eqx.Module):
@@ -178,7 +185,8 @@ class Carry(eqx.Module):
     Inside a run time is the time since its start: `state.t` and `ends` are elapsed times. `instants` are the same ends
     as the user knows them, the first of them the epoch that is added to t wherever a user's function is called.
     `work` is the work of all laws since the start, after step k in its entry k modulo its length, so that a stepping
-    that goes back takes its work back; the loop keeps it. `kept` are the memories of keeps (`carom.keep`).
+    that goes back takes its work back; the loop keeps it. `kept` are the memories of keeps (`carom.keep`), `pairs` the
+    lists of pairs of bodies with their data (`carom.systems.listed`).
     """
 
     state: State
@@ -193,6 +201,7 @@ class Carry(eqx.Module):
     counts: Counts
     work: Float[Array, " recent"] | None = None
     kept: PyTree = None
+    pairs: PyTree = None
 
     @property
     def epoch(self) -> Array:
@@ -202,7 +211,7 @@ class Carry(eqx.Module):
     @property
     def mark(self) -> Mark:
         """Where the run stands."""
-        return Mark(self.state, self.memory, self.k, self.segment)
+        return Mark(self.state, self.memory, self.k, self.segment, self.pairs)
 
 
 class Clock:

@@ -32,9 +32,11 @@ from carom.files.storage import (
 )
 from carom.methods.base import AbstractMethod
 from carom.models.registry import build, registry
+from carom.pairs import Capacity
 from carom.rows import RowStore, append
 from carom.running.asking import stop_function, stride
 from carom.running.keeping import chosen_keeps
+from carom.running.listing import first_pairs
 from carom.running.loop import Layout, Problem, Start, begin, blank_carry
 from carom.running.run import Run, finish
 from carom.running.signals import deferred
@@ -107,12 +109,13 @@ def going_on(
         instants = np.full(int(attributes["ends"]), stored.t[0])
         every = save_every if keeps is None else keeps.every
         problem = Problem(system, method, stepping, stop_function(stop), stride(every), keeps)
-        template = (begin if method.concrete_init else blank_carry)(problem, Start(state, instants))
+        pairs = first_pairs(system, state, instants[0], stored_rooms(attributes))
+        template = (begin if method.concrete_init else blank_carry)(problem, Start(state, instants, pairs))
         carry = _restore(template, stored.data)
         store = _restored_rows(stored, state)
     if t1 is not None:
         carry = extend(carry, float(t1), np.asarray(system.jumps))
-    start, finished = Start(state, np.asarray(carry.instants)), bool(carry.done)
+    start, finished = Start(state, np.asarray(carry.instants), pairs), bool(carry.done)
     if keeps is None and not finished:
         kept.refuse_others(None, attributes)
     run = Run(problem, [(system, method, stepping)], start, [store], carry=carry, finished=finished)
@@ -120,6 +123,14 @@ def going_on(
         run.keeping.restore(stored.kept)
         run.problem.keeps.check(system, state, float(carry.instants[-1]))
     return run
+
+
+def stored_rooms(attributes: dict[str, Any]) -> tuple[Capacity | None, ...] | None:
+    """The room of the lists of pairs of a stored run; None for a run without lists."""
+    if "rooms" not in attributes:
+        return None
+    given = json.loads(attributes["rooms"])
+    return tuple(None if r is None else Capacity(int(r[0]), int(r[1]), tuple(map(int, r[2]))) for r in given)
 
 
 def _restored_rows(stored: Loaded, state: State) -> RowStore:

@@ -50,6 +50,8 @@ def with_carry(solution: Solution, run_id: str | None = None) -> xarray.Dataset:
         "reached": float(solution.state.t),
         "ends": int(solution.carry.ends.size),
     }
+    if solution.carry.pairs is not None:
+        data.attrs["rooms"] = json.dumps(solution.carry.pairs.capacity)
     return data
 
 

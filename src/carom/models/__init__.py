@@ -15,6 +15,12 @@ from carom.models.granular import dimer_chain as dimer_chain
 from carom.models.granular import granular_chain as granular_chain
 from carom.models.granular import newtons_cradle as newtons_cradle
 from carom.models.granular import trimer as trimer
+from carom.models.many_bodies import column_collapse as column_collapse
+from carom.models.many_bodies import disks_in_box as disks_in_box
+from carom.models.many_bodies import disks_in_drum as disks_in_drum
+from carom.models.many_bodies import heap as heap
+from carom.models.many_bodies import hopper as hopper
+from carom.models.many_bodies import spheres_in_box as spheres_in_box
 from carom.models.mechanisms import chaplygin_sleigh as chaplygin_sleigh
 from carom.models.mechanisms import four_bar as four_bar
 from carom.models.mechanisms import knife_edge as knife_edge

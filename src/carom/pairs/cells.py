@@ -11,7 +11,6 @@ from __future__ import annotations
 import itertools
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -133,9 +132,7 @@ def _grid(box: AbstractBox, x: Columns, t: Any, far: Array) -> _Grid:
     cell = [jnp.nan_to_num(c).astype(jnp.int32) for c in cell]
     place, order = sorted_by(_place(cell[0], cell[1:], G), jnp.arange(N, dtype=jnp.int32))
     sorted_cells = tuple(c[order] for c in cell)
-    return _Grid(
-        order, place, tuple(y[order] for y in x), sorted_cells, tuple(width), tuple(cells), box.offset_at(t)
-    )
+    return _Grid(order, place, tuple(y[order] for y in x), sorted_cells, tuple(width), tuple(cells), box.offset_at(t))
 
 
 def _place(cell: Array, row: Any, G: int) -> Array:

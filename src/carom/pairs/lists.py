@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -27,6 +29,12 @@ class Capacity(NamedTuple):
     candidates: int
     pairs: int
     colours: tuple[int, ...]
+
+    @classmethod
+    def largest(cls, rooms: Iterable[Capacity]) -> Capacity:
+        """Room for every one of several lists."""
+        candidates, pairs, colours = zip(*rooms)
+        return cls(max(candidates), max(pairs), tuple(map(max, itertools.zip_longest(*colours, fillvalue=0))))
 
 
 class Need(eqx.Module):
@@ -119,7 +127,11 @@ def padded(pairs: Pairs, data: Any, capacity: Capacity) -> tuple[Pairs, Any]:
     none = jnp.full(more, pairs.reference.shape[0], jnp.int32)
     a, b = (jnp.concatenate([x, none]) for x in (pairs.a, pairs.b))
     rank = jnp.concatenate([pairs.rank, jnp.arange(pairs.a.shape[0], capacity.pairs, dtype=jnp.int32)])
-    return eqx.tree_at(lambda p: (p.a, p.b, p.rank), pairs, (a, b, rank)), jax.tree.map(longer, data)
+    words = -(-len(capacity.colours) // 32)
+    starts = jnp.pad(pairs.starts, (0, len(capacity.colours) + 1 - pairs.starts.size), mode="edge")
+    colours = jnp.pad(pairs.need.colours, (0, 32 * words + 1 - pairs.need.colours.size))
+    where = lambda p: (p.a, p.b, p.rank, p.starts, p.need.colours)  # noqa: E731
+    return eqx.tree_at(where, pairs, (a, b, rank, starts, colours)), jax.tree.map(longer, data)
 
 
 def grown(capacity: Capacity, pairs: Pairs) -> Capacity:

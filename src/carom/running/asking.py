@@ -204,6 +204,9 @@ def refuse_features(
     if missing:
         msg = f"{type(stepping).__name__} needs {names_of(missing)}, which {type(method).__name__} does not give"
         raise ValueError(msg)
+    if system.is_listed and type(stepping).ahead is AbstractStepping.ahead:
+        msg = f"{type(stepping).__name__} does not take lists of pairs: use h= or carom.Prescribed"
+        raise ValueError(msg)
     for objection in (type(method).objection(method, system), type(stepping).objection(stepping, system, state, ends)):
         if objection:
             raise ValueError(objection)

@@ -27,6 +27,7 @@ from carom.running.asking import (
     stride,
 )
 from carom.running.keeping import at_kept_times, chosen_keeps, has_all_columns, thin, warn_of_keeps
+from carom.running.listing import first_pairs_of_lanes
 from carom.running.loop import Problem, Start
 from carom.running.progress import Progress, progress_bar
 from carom.running.run import Run, raise_failure
@@ -95,13 +96,14 @@ def simulate_batch(
     problem = Problem(kinds["system"], kinds["method"], kinds["stepping"], stop_function(stop), every, keeps)
     spread_over = Problem(axes["system"], axes["method"], axes["stepping"], None, None)
     times, _ = stack(ends, "jumps inside the run")
+    pairs = first_pairs_of_lanes([(lane["system"], lane["state"], own[0]) for lane, own in zip(lanes, ends)])
     runs = []
     for chosen in groups(len(lanes)):
         members = [lanes[i] for i in chosen]
         parts = [(lane["system"], lane["method"], lane["stepping"]) for lane in members]
         stores = [RowStore(lane["state"]) for lane in members]
         thin(stores, keeps)
-        here = pick(problem, spread_over, chosen), Start(*pick((starts, times), 0, chosen))
+        here = pick(problem, spread_over, chosen), Start(*pick((starts, times, pairs), 0, chosen))
         runs.append(Run(here[0], parts, here[1], stores, axes=spread_over))
     together(runs, progress_bar(progress, min(times[0] for times in ends), max(times[-1] for times in ends)))
     solutions = [run.solution(i) for run in runs for i in range(run.lanes or 0)][: len(lanes)]

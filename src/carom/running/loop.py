@@ -21,6 +21,7 @@ from carom.keep.keeps import RECENT
 from carom.methods.base import AbstractMethod
 from carom.running.compiled import blank, compiled, traced_once
 from carom.running.crossing import bisected, inside_step, looks, number_at
+from carom.running.listing import looked, within_lists
 from carom.state import Carry, Counts, Row, State, Status
 from carom.stepping.base import AbstractStepping
 from carom.systems.features import NONSMOOTH
@@ -47,6 +48,7 @@ class Start(NamedTuple):
 
     state: State
     instants: Any
+    pairs: Any = None
 
 
 class Layout(eqx.Module):
@@ -79,8 +81,10 @@ def attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
 
 def step(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
     """One attempt of the stepping, and the stop condition."""
-    system = problem.system.since(carry.epoch)
+    system = problem.system.since(carry.epoch, carry.pairs)
     new, row = problem.stepping.attempt(system, problem.method, carry)
+    if carry.pairs is not None:
+        new, row = within_lists(problem, carry, new, row)
     if carry.work is not None:
         new = eqx.tree_at(lambda c: c.work, new, worked(carry.work, row), is_leaf=lambda x: x is None)
     if not system.energy_is_seen and hides_nan(system, new.state):
@@ -169,9 +173,11 @@ def advance(
     if start is not None:
         given = carry
         carry = jax.lax.cond(limits[2] > 0, lambda: begin(problem, start, axes), lambda: given)
-    one_attempt = attempt
+    one_attempt = attempt if carry.pairs is None else masked_attempt
     if lanes is not None:
         one_attempt = eqx.filter_vmap(masked_attempt, in_axes=(axes, eqx.if_array(0)))
+    if carry.pairs is not None:
+        one_attempt = _with_lists(one_attempt, axes)
     tried, (_, row) = traced_once(one_attempt, problem, carry)
     lane = row if lanes is None else jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), row)
     layout = Layout.of(lane)
@@ -187,6 +193,8 @@ def advance(
     def running(loop):
         carry, _, counts = loop  # rows written, attempts made
         goes_on = alive(carry) & (counts[0] < most_rows) & (counts[1] < limits[1])
+        if carry.pairs is not None:
+            goes_on = goes_on & jnp.all(carry.status != Status.LIST_FULL)
         crowded = None if problem.keeps is None else problem.keeps.crowded(first, carry.kept)
         return goes_on if crowded is None else goes_on & ~crowded
 
@@ -244,6 +252,11 @@ def _counted(counts: Array, emitted: Array) -> Array:
     return counts + jnp.stack([emitted.astype(counts.dtype), jnp.ones((), counts.dtype)])
 
 
+def _with_lists(one_attempt: Any, axes: Any) -> Any:
+    """Attempts that look at the lists of pairs first."""
+    return lambda problem, carry: one_attempt(problem, looked(problem, carry, axes))
+
+
 def masked_attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
     """An attempt that leaves a finished lane as it is."""
     new, row = step(problem, carry)
@@ -258,16 +271,16 @@ def begin(problem: Problem, start: Start, axes: Any = None) -> Carry:
     """The carry of a run that has not begun; of a batch, if `axes` names the batched parts of the problem."""
     if axes is None:
         return _begin(problem, *start)
-    return eqx.filter_vmap(_begin, in_axes=(axes, eqx.if_array(0), 0))(problem, *start)
+    return eqx.filter_vmap(_begin, in_axes=(axes, *(eqx.if_array(0),) * 3))(problem, *start)
 
 
 first_carry = compiled(begin)
 blank_carry = blank(begin)
 
 
-def _begin(problem: Problem, state: State, instants: Any) -> Carry:
+def _begin(problem: Problem, state: State, instants: Any, pairs: Any) -> Carry:
     epoch, ends = instants[0], instants - instants[0]
-    system, t = problem.system.since(epoch), ends[0]
+    system, t = problem.system.since(epoch, pairs), ends[0]
     state = state.moved(t, state.q, system.inner_velocity(t, state.q, state.v))
     memory = problem.method.init(system, state)
     stepping = problem.stepping.init(system, problem.method, state, ends)
@@ -276,6 +289,6 @@ def _begin(problem: Problem, state: State, instants: Any) -> Carry:
     recent = RECENT if problem.stepping.goes_back else 1
     work = jnp.zeros(recent) if NONSMOOTH & system.features else None
     kept = None if problem.keeps is None else problem.keeps.init(system, state, problem.stepping)
-    more = (zero, zero, jnp.int32(Status.OK), done, Counts.zero(), work, kept)
+    more = (zero, zero, jnp.int32(Status.OK), done, Counts.zero(), work, kept, pairs)
     carry = Carry(state, memory, stepping, ends, instants, *more)
     return jax.tree.map(jnp.asarray, carry)

@@ -38,6 +38,7 @@ from carom.running.keeping import (
     thin,
     warn_of_keeps,
 )
+from carom.running.listing import first_pairs, roomier
 from carom.running.loop import Problem, Start, advance, begin, blank_carry, first_carry
 from carom.running.progress import Progress, progress_bar
 from carom.running.signals import deferred, look
@@ -112,6 +113,9 @@ class Run:
         self.compile_seconds += launched - started if compiled else 0.0
         self.seconds += elapsed if compiled else time.perf_counter() - started
         count, attempts, alive, self.failed = np.asarray(summary).tolist()
+        if self.failed and carry.pairs is not None and np.any(np.asarray(carry.status) == Status.LIST_FULL):
+            carry, self.compiled_start = roomier(carry), None
+            alive, self.failed = True, bool(np.any(np.asarray(carry.status) != Status.OK))
         self.finished = not alive
         if count:
             filled = filled_rows(buffer, count)
@@ -258,7 +262,8 @@ def prepare(
         save_every = keeps.every
     problem = Problem(system, method, stepping, ending, stride(save_every), keeps)
     parts, finished = [(system, method, stepping)], bool(ends[0] == ends[-1])
-    return Run(problem, parts, Start(state, ends), [RowStore(state)], rows=rows, finished=finished)
+    start = Start(state, ends, first_pairs(system, state, ends[0]))
+    return Run(problem, parts, start, [RowStore(state)], rows=rows, finished=finished)
 
 
 def finish(run: Run, callback: Any, progress: Any, save_at: Numbers | None) -> Solution:

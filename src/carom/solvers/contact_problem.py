@@ -46,8 +46,8 @@ class ContactProblem(eqx.Module):
         normal, tangential, elements, bilateral = self.laws.split(x)
         a = jnp.where(self.active, self.radius(P), 0.0)[:, None]
         parts = [jnp.where(self.active & (normal > 0), normal, 0.0)]
-        parts += [_nearest(y, -a[b.laws], a[b.laws]).ravel() for b, y in zip(self.laws.tangential, tangential)]
-        parts += [_nearest(y, *self.interval(b)).ravel() for b, y in zip(self.laws.sliders, elements)]
+        parts += [nearest(y, -a[b.laws], a[b.laws]).ravel() for b, y in zip(self.laws.tangential, tangential)]
+        parts += [nearest(y, *self.interval(b)).ravel() for b, y in zip(self.laws.sliders, elements)]
         return jnp.concatenate([*parts, bilateral])
 
     def interval(self, block: Block) -> tuple[Array, Array]:
@@ -108,7 +108,7 @@ def contact_problem(W: AbstractDirections, W_M: AbstractDirections, laws: Laws, 
     return ContactProblem(delassus(W, W_M), jnp.where(diagonal > 0, diagonal, 1.0), laws=laws, **data)
 
 
-def _nearest(x: Array, low: Array, high: Array) -> Array:
+def nearest(x: Array, low: Array, high: Array) -> Array:
     """Nearest point of an interval (one column) or a disk of radius `high` (two columns).
 
     Written with `where`, whose derivative at the border is that of one side: `clip` would take the mean of both.

@@ -15,12 +15,13 @@ from carom.state import Status, reals
 
 
 class ContactResult(eqx.Module):
-    """What a solver found."""
+    """What a solver found; `unsolved` where it is the best of what was not good enough, and the step goes on."""
 
     P: Float[Array, " m"]
     residual: Array
     iterations: Array
     status: Array
+    unsolved: Array | None = None
 
     @classmethod
     def without_laws(cls) -> ContactResult:

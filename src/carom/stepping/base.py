@@ -50,6 +50,10 @@ class AbstractStepping(eqx.Module):
         """The longest step this stepping may take; None if not known beforehand."""
         return None
 
+    def ahead(self, carry: Carry) -> Array:
+        """The size of the step to come, known beforehand; lists of pairs are made for it."""
+        raise NotImplementedError
+
     def objection(self, system: System, state: State, ends: Any) -> str | None:
         """Why this stepping cannot run over the given segments; None if it can."""
         return None
@@ -120,7 +124,8 @@ def tried(carry: Carry, aim: Aim, step: Step, *, whole: bool = True) -> Tried:
     state = step.state.moved(jnp.where(arrived, aim.target, step.state.t), step.state.q, step.state.v)
     h = jnp.where(arrived, aim.h, step.state.t - carry.state.t)
     lands = arrived & aim.lands
-    return Tried(Mark(state, step.memory, carry.k + 1, carry.segment + lands), h, arrived, lands, status, step.info)
+    ahead = Mark(state, step.memory, carry.k + 1, carry.segment + lands, step.pairs)
+    return Tried(ahead, h, arrived, lands, status, step.info)
 
 
 def after(
@@ -139,7 +144,8 @@ def after(
     ending = (tried.status if status is None else status).astype(carry.status.dtype)
     counts = carry.counts.add(tried.info, ok)
     times = (carry.ends, carry.instants)
-    return Carry(mark.state, mark.memory, stepping, *times, mark.segment, mark.k, ending, done, counts), row
+    more = (mark.segment, mark.k, ending, done, counts)
+    return Carry(mark.state, mark.memory, stepping, *times, *more, pairs=mark.pairs), row
 
 
 def crawls(size: Array, tried: Tried) -> Array:
@@ -161,7 +167,7 @@ def step_status(step: Step) -> Array:
 
 def row_of(system: System, k: Array, keep: Array, state: State, h: Array, info: Info) -> Row:
     """A row of the log, with the velocity the user sees and without what only the stepping needs."""
-    info = eqx.tree_at(lambda i: i.local_error, info, None, is_leaf=lambda x: x is None)
+    info = eqx.tree_at(lambda i: (i.local_error, i.unsolved), info, (None, None), is_leaf=lambda x: x is None)
     return Row(k, keep, state.t, h, state.q, system.outer_velocity(state.t, state.q, state.v), info)
 
 

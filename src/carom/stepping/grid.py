@@ -55,6 +55,11 @@ class Constant(AbstractStepping):
         """The one size."""
         return float(self.h)
 
+    def ahead(self, carry: Carry) -> Array:
+        """The one size."""
+        del carry
+        return jnp.asarray(self.h)
+
     def objection(self, system: System, state: State, ends: Any) -> str | None:
         """The run must come to its end."""
         span = float(ends[-1] - ends[0])
@@ -126,6 +131,10 @@ class Prescribed(AbstractStepping):
     def longest(self) -> float:
         """The largest entry."""
         return float(np.max(self.steps))
+
+    def ahead(self, carry: Carry) -> Array:
+        """The next of the list."""
+        return self.steps[jnp.minimum(carry.stepping.j, self.steps.size - 1)]
 
     def objection(self, system: System, state: State, ends: Any) -> str | None:
         """The steps must reach t1."""

@@ -251,9 +251,9 @@ def _measure(system: System, state: State) -> Findings:
         found["gap"] = system.gaps(t, q)
         found["finite gap"] = jnp.all(jnp.isfinite(found["gap"]))
     owners = (*system.contact_groups, *system.friction_groups)
-    slips = [owner.slip_velocity for owner in owners if owner.slip_velocity is not None]
+    slips = [owner.slip_rates for owner in owners if owner.has_slip_velocity]
     if slips:
-        bends = [_bend(lambda u, s=s: jnp.asarray(s(system.given, t=t, q=q, v=u)), v) for s in slips]
+        bends = [_bend(lambda u, s=s: s(system.given, t, q, system.rate(t, q, u), u), v) for s in slips]
         found["slip defect"] = jnp.max(jnp.stack(bends))
     return Findings.of(found)
 
@@ -262,7 +262,7 @@ def _bend(fn: Callable[[Array], Array], v: Array) -> Array:
     """How far a function of velocities is from an affine one, on both sides of rest; relative where it is large."""
     w = 1.0 + jnp.abs(v)
     ahead, rest, back = fn(w), fn(jnp.zeros_like(v)), fn(-2 * w)
-    return jnp.max(jnp.abs(2 * ahead + back - 3 * rest) / (1 + jnp.abs(ahead) + jnp.abs(back)))
+    return jnp.max(jnp.abs(2 * ahead + back - 3 * rest) / (1 + jnp.abs(ahead) + jnp.abs(back)), initial=0.0)
 
 
 _measure_one = compiled(_measure)

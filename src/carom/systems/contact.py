@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -15,11 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
+from carom.bodies import Bodies
+from carom.pairs import AbstractSearch
 from carom.state import reals
 from carom.systems.arguments import UserFunction, names_of, numbers, texts, user_function
+from carom.systems.body_contacts import PairContacts, Shape, Wall, WorldContacts
+from carom.systems.contact_base import AbstractContacts, between_0_and_1
 
 
-class Contacts(eqx.Module):
+class Contacts(AbstractContacts):
     """Unilateral contacts `g >= 0` with Newton's impact law and Coulomb friction.
 
     Args:
@@ -63,8 +67,8 @@ class Contacts(eqx.Module):
             slip_velocity, "slip_velocity", ("q", "v"), ("t", "q", "v")
         )
         self.friction = numbers(friction, "friction", nonnegative=True)
-        self.restitution = _between_0_and_1(restitution, "restitution")
-        self.tangential_restitution = _between_0_and_1(tangential_restitution, "tangential_restitution")
+        self.restitution = between_0_and_1(restitution, "restitution")
+        self.tangential_restitution = between_0_and_1(tangential_restitution, "tangential_restitution")
         self.names = texts((names,) if isinstance(names, str) else names, "Contacts: names", "one text per contact")
         if self.slip is not None and self.slip_velocity is not None:
             msg = "Contacts: give slip= or slip_velocity=, not both"
@@ -73,10 +77,76 @@ class Contacts(eqx.Module):
             msg = f"Contacts: friction = {friction} needs slip directions: give slip= or slip_velocity="
             raise ValueError(msg)
 
+    @staticmethod
+    def between(
+        bodies: Bodies,
+        shape: Shape,
+        *,
+        search: AbstractSearch,
+        data: Any = None,
+        friction: ArrayLike = 0.0,
+        restitution: ArrayLike = 0.0,
+        tangential_restitution: ArrayLike = 0.0,
+        materials: ArrayLike | None = None,
+    ) -> PairContacts:
+        """Contacts of all pairs of bodies that come near each other.
+
+        Args:
+            bodies: how coordinates and velocities are cut into bodies.
+            shape: `carom.shapes.disk`, `carom.shapes.sphere`, or a `carom.Shape` of your own.
+            search: who finds the pairs: `carom.CellList(...)`, `carom.Fixed(edges)` or `carom.AllPairs()`.
+            data: what the shape is given of each body, one number for all or one per body: the radius of disks.
+            friction: Coulomb's mu, a number, or a symmetric table of materials by materials.
+            restitution: eps of the normal direction, likewise.
+            tangential_restitution: eps of the tangential directions, likewise.
+            materials: the number of each body's material, where tables are given.
+
+        Example:
+            >>> grains = carom.Bodies(100, dof=3)
+            >>> search = carom.CellList(reach=2.0, skin=0.2)
+            >>> touching = carom.Contacts.between(grains, carom.shapes.disk, data=1.0, search=search, friction=0.5)
+        """
+        laws = (friction, restitution, tangential_restitution)
+        return PairContacts.of(bodies, shape, data, search, laws, materials)
+
+    @staticmethod
+    def each(
+        bodies: Bodies,
+        wall: Wall,
+        *,
+        data: Any = None,
+        friction: ArrayLike = 0.0,
+        restitution: ArrayLike = 0.0,
+        tangential_restitution: ArrayLike = 0.0,
+        materials: ArrayLike | None = None,
+    ) -> WorldContacts:
+        """Contacts of every body with the world.
+
+        Args:
+            bodies: how coordinates and velocities are cut into bodies.
+            wall: one of `carom.shapes` (`half_plane`, `box`, `drum`, `hopper`, `plate`), or a `carom.Wall` of your own.
+            data: what the wall is given of each body, one number for all or one per body: the radius of disks.
+            friction: Coulomb's mu, a number, one per body, or one per material.
+            restitution: eps of the normal direction, likewise.
+            tangential_restitution: eps of the tangential directions, likewise.
+            materials: the number of each body's material, where coefficients are given per material.
+
+        Example:
+            >>> grains = carom.Bodies(100, dof=3)
+            >>> floor = carom.Contacts.each(grains, carom.shapes.half_plane((0, 1)), data=1.0, friction=0.5)
+        """
+        laws = (friction, restitution, tangential_restitution)
+        return WorldContacts.of(bodies, wall, data, laws, materials)
+
     @property
     def has_friction(self) -> bool:
         """Whether the contacts have tangential directions."""
         return self.slip is not None or self.slip_velocity is not None
+
+    @property
+    def has_slip_velocity(self) -> bool:
+        """Whether slip velocities are the user's, in contrast to rates of displacements."""
+        return self.slip_velocity is not None
 
     def gaps(self, given: Any, t: Array, q: Array) -> Array:
         """g(t, q), one entry per contact."""
@@ -90,10 +160,6 @@ class Contacts(eqx.Module):
             msg = f"Contacts: names has {len(self.names)} entries, but gap gives {g.size} contacts"
             raise ValueError(msg)
         return g
-
-    def gap_rates(self, given: Any, t: Array, q: Array, rate: Array) -> Array:
-        """gamma_N = dg/dq q' + dg/dt."""
-        return jax.jvp(lambda s, x: self.gaps(given, s, x), (t, q), (jnp.ones_like(t), rate))[1]
 
     def slip_rates(self, given: Any, t: Array, q: Array, rate: Array, v: Array) -> Array:
         """gamma_T, one row per contact and one column per tangential direction."""
@@ -122,6 +188,8 @@ class FrictionElements(eqx.Module):
     slip_velocity: UserFunction
     limit: Array | UserFunction
 
+    has_slip_velocity: ClassVar[bool] = True
+
     def __init__(self, slip_velocity: Callable[..., Any], limit: ArrayLike | Callable[..., Any]):
         self.slip_velocity = user_function(slip_velocity, "slip_velocity", ("q", "v"), ("t", "q", "v"))
         if callable(limit):
@@ -141,8 +209,9 @@ class FrictionElements(eqx.Module):
             raise ValueError(msg)
         self.limit = jnp.asarray(values)
 
-    def slip_rates(self, given: Any, t: Array, q: Array, v: Array) -> Array:
+    def slip_rates(self, given: Any, t: Array, q: Array, rate: Array, v: Array) -> Array:
         """gamma, one row per element and one column per direction."""
+        del rate
         return _columns(jnp.asarray(self.slip_velocity(given, t=t, q=q, v=v), float), "slip_velocity")
 
     def limits(self, given: Any, t: Array, q: Array, v: Array, elements: int) -> Array:
@@ -169,20 +238,12 @@ def one_or_several(value: Any, kind: type, name: str, hint: str) -> Any:
     return records if len(records) > 1 else records[0] if records else None
 
 
-def refuse_repeated_names(groups: Iterable[Contacts]) -> None:
+def refuse_repeated_names(groups: Iterable[AbstractContacts]) -> None:
     """Raise where two contacts of a system have one name."""
     repeated = [name for name, times in Counter(name for group in groups for name in group.names).items() if times > 1]
     if repeated:
         msg = f"names of contacts must differ within a system, but {names_of(repeated)} occurs more than once"
         raise ValueError(msg)
-
-
-def _between_0_and_1(value: ArrayLike, name: str) -> Array:
-    array = numbers(value, name)
-    if not np.all((np.asarray(array) >= 0) & (np.asarray(array) <= 1)):
-        msg = f"{name} must lie in [0, 1], got {value}"
-        raise ValueError(msg)
-    return array
 
 
 def _columns(values: Array, name: str) -> Array:

@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from carom.solvers.body_directions import BodyDirections
 from carom.solvers.contact_laws import Laws
 from carom.solvers.contact_problem import CONSTRAINT
 from carom.solvers.directions import AbstractDirections, DenseDirections
@@ -83,7 +84,7 @@ def relative_velocities(system: System, t: Array, q: Array, v: Array) -> Velocit
     return Velocities(
         [group.gap_rates(p, t, q, rate) for group in groups],
         [group.slip_rates(p, t, q, rate, v) if group.has_friction else None for group in groups],
-        [group.slip_rates(p, t, q, v) for group in system.friction_groups],
+        [group.slip_rates(p, t, q, rate, v) for group in system.friction_groups],
         bilateral,
     )
 
@@ -98,6 +99,15 @@ def turning_rates(system: System, t: Array, q: Array, v: Array) -> Array:
     return jax.jvp(lambda s, x: stacked_velocities(system, s, x, v), (t, q), (jnp.ones_like(t), system.rate(t, q, v)))[
         1
     ]
+
+
+def turning(system: System, t: Array, q: Array, v: Array, laws: Laws) -> Any:
+    """Rows that count how their directions turn; all but those of contacts of bodies."""
+    if all(group.turns for group in system.contact_groups):
+        return True
+    sizes = (part.size for part in _shapes(system, t, q, v).normal)
+    contacts = np.repeat([group.turns for group in system.contact_groups], list(sizes))
+    return laws.by_row(contacts, contacts, jnp.ones(laws.elements, bool), jnp.ones(laws.bilateral, bool))
 
 
 def laws_of(system: System, state: State) -> Laws:
@@ -132,7 +142,7 @@ def contact_rows(system: System, t: Array, q: Array, v: Array) -> ContactRows:
 
     def of_contacts(name: str) -> Array:
         pairs = zip(system.contact_groups, shapes.normal)
-        return jnp.concatenate([jnp.zeros(0), *(jnp.broadcast_to(getattr(g, name), n.shape) for g, n in pairs)])
+        return jnp.concatenate([jnp.zeros(0), *(group.coefficients(name, normal.size) for group, normal in pairs)])
 
     pairs = zip(system.friction_groups, shapes.elements)
     limits = [group.limits(system.given, t, q, v, part.shape[0]) for group, part in pairs]
@@ -144,8 +154,20 @@ def contact_rows(system: System, t: Array, q: Array, v: Array) -> ContactRows:
         blank = jnp.where(jnp.any(jnp.isnan(limits)), jnp.nan, blank)
     none = jnp.zeros(laws.elements), jnp.zeros(laws.bilateral)
     restitution = laws.by_row(of_contacts("restitution"), of_contacts("tangential_restitution"), *none)
-    W = DenseDirections(jax.jacfwd(gamma)(v))
+    W = body_directions(system, t, q, v) if system.is_listed else DenseDirections(jax.jacfwd(gamma)(v))
     return ContactRows(gap, gamma(v), W, restitution, of_contacts("friction"), limits, blank, laws)
+
+
+def body_directions(system: System, t: Array, q: Array, v: Array) -> BodyDirections:
+    """W by small blocks, one or two per contact."""
+    groups: Any = system.contact_groups
+    bodies, columns = groups[0].bodies, None
+    if system.kinematics is not None:
+        rest = system.rate(t, q, jnp.zeros_like(v))
+        units = jnp.asarray(np.tile(np.eye(bodies.dof), (1, bodies.count)))
+        rates = jax.vmap(lambda u: system.rate(t, q, u) - rest)(units)
+        columns = jnp.moveaxis(jax.vmap(bodies.positions)(rates), 0, 2)
+    return BodyDirections(tuple(g.blocks(system.given, t, q, v, columns) for g in groups), bodies.count)
 
 
 def over_mass(

@@ -13,7 +13,8 @@ from jaxtyping import Array
 
 from carom.systems.arguments import Given, UserFunction
 from carom.systems.constrained import accelerations
-from carom.systems.contact import Contacts, FrictionElements
+from carom.systems.contact import FrictionElements
+from carom.systems.contact_base import AbstractContacts
 from carom.systems.features import Feature
 from carom.systems.interactions import Interactions
 from carom.systems.terms import Part
@@ -48,6 +49,7 @@ class Equations(eqx.Module):
     hamiltonian: UserFunction | None
     params: Any
     epoch: Any
+    pairs: Any
     jumps: Array
     structure: str = eqx.field(static=True)
     labels: tuple[str, ...] = eqx.field(static=True)
@@ -77,11 +79,22 @@ class Equations(eqx.Module):
             Feature.HAMILTONIAN: self.hamiltonian is not None,
             Feature.CONTACTS: self.contacts is not None,
             Feature.FRICTION: self.friction is not None or any(group.has_friction for group in self.contact_groups),
+            Feature.LISTED_PAIRS: self.is_listed,
         }
         return frozenset(name for name, there in present.items() if there)
 
     @property
-    def contact_groups(self) -> tuple[Contacts, ...]:
+    def is_listed(self) -> bool:
+        """Whether contacts are those of listed pairs of bodies: no matrix is formed of their directions."""
+        return any(group.is_listed for group in self.contact_groups)
+
+    @property
+    def turns(self) -> bool:
+        """Whether steps count how directions of contact and friction turn within them."""
+        return self.friction is not None or any(group.turns for group in self.contact_groups)
+
+    @property
+    def contact_groups(self) -> tuple[AbstractContacts, ...]:
         """The contacts as a list, which may be empty."""
         return _listed(self.contacts)
 
@@ -95,9 +108,13 @@ class Equations(eqx.Module):
         """What every function of the user is given besides its place."""
         return Given(self.params, self.epoch)
 
-    def since(self, epoch: Any) -> Self:
-        """The system of a run that began at `epoch`: its `t` is the time since then."""
-        return eqx.tree_at(lambda s: s.epoch, self, epoch)
+    def since(self, epoch: Any, pairs: Any = None) -> Self:
+        """The system of a run that began at `epoch` (its `t` is the time since then), with the pairs it lists."""
+        if pairs is None:
+            return eqx.tree_at(lambda s: s.epoch, self, epoch)
+        groups = tuple(group.with_list(own) for group, own in zip(self.contact_groups, pairs.lists))
+        where = lambda s: (s.epoch, s.contacts, s.pairs)  # noqa: E731
+        return eqx.tree_at(where, self, (epoch, groups, pairs), is_leaf=lambda x: x is None)
 
     def beside(self, t: Any, side: float) -> Any:
         """The next elapsed time before (`side` -1) or after t (1) that the user's functions can tell from it."""

@@ -24,6 +24,7 @@ class Feature(enum.StrEnum):
     HAMILTONIAN = "hamiltonian"
     CONTACTS = "contacts"
     FRICTION = "friction"
+    LISTED_PAIRS = "listed pairs"
 
 
 SMOOTH = frozenset(

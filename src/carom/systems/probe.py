@@ -18,6 +18,8 @@ import numpy as np
 from carom.running.compiled import split
 from carom.state import State
 from carom.systems.arguments import Given, UserFunction, names_of
+from carom.systems.body_contacts import AbstractBodyContacts, PairContacts
+from carom.systems.contact import Contacts
 from carom.systems.lagrangian import Lagrangian
 from carom.systems.system import System
 from carom.systems.terms import role_of
@@ -40,6 +42,8 @@ def probe(system: System, state: State) -> None:
     if seen not in _passed:
         for role, fn, expect in _functions(system, state):
             expect(role, result(fn, role, state, system))
+        for role, fn, expect, arguments in _functions_of_bodies(system):
+            expect(role, result(fn, role, state, system, **arguments))
         if len(_passed) >= _MOST_PASSED:
             _passed.clear()
         _passed.add(seen)
@@ -172,6 +176,8 @@ def _functions(system: System, state: State) -> Iterator[tuple[str, UserFunction
     for name, force in system.forces.items():
         yield f"force '{name}'", force, _shape((m,))
     for contacts, which in _numbered(system.contact_groups, "contacts"):
+        if not isinstance(contacts, Contacts):
+            continue
         gap = f"gap{which}"
         yield gap, contacts.gap, _entries("contacts")
         count = int(np.prod(result(contacts.gap, gap, state, system).shape))
@@ -180,6 +186,37 @@ def _functions(system: System, state: State) -> Iterator[tuple[str, UserFunction
                 yield f"{name}{which}", getattr(contacts, name), _per_law(count)
     for friction, which in _numbered(system.friction_groups, "friction"):
         yield f"slip_velocity{which}", friction.slip_velocity, _per_law(None)
+
+
+def _functions_of_bodies(system: System) -> Iterator[tuple[str, UserFunction, Expect, dict[str, Any]]]:
+    """The functions of one pair or one body, with arguments of that size."""
+    for contacts, which in _numbered(system.contact_groups, "contacts"):
+        if not isinstance(contacts, AbstractBodyContacts):
+            continue
+        q, v = np.ones(contacts.bodies.coordinates), np.ones(contacts.bodies.dof)
+        data = jax.tree.map(lambda x: np.asarray(x[0]), contacts.data)
+        arguments = {
+            "a": q,
+            "b": 2 * q,
+            "u": v,
+            "w": 2 * v,
+            "data_a": data,
+            "data_b": data,
+            "q": q,
+            "v": v,
+            "data": data,
+        }
+        of_pair = isinstance(contacts, PairContacts)
+        functions, gaps = (contacts.shape, 1) if of_pair else (contacts.wall, contacts.walls)  # pyright: ignore
+        yield f"gap{which}", functions.gap, _one_number if of_pair else _entries("contacts"), arguments
+        if functions.slip is not None:
+            yield f"slip{which}", functions.slip, _per_pair if of_pair else _per_law(gaps), arguments
+
+
+def _per_pair(role: str, got: jax.ShapeDtypeStruct) -> None:
+    if got.shape not in ((), (1,), (2,)):
+        msg = f"{role} must return one number, or two for friction in a plane, got shape {got.shape}"
+        raise ValueError(msg)
 
 
 def _numbered(groups: tuple[Any, ...], name: str) -> list[tuple[Any, str]]:

@@ -14,7 +14,8 @@ import numpy as np
 
 from carom.state import Numbers
 from carom.systems.arguments import DerivedFunction, UserFunction, texts, user_function
-from carom.systems.contact import Contacts, FrictionElements, one_or_several, refuse_repeated_names
+from carom.systems.contact import FrictionElements, one_or_several, refuse_repeated_names
+from carom.systems.contact_base import AbstractContacts
 from carom.systems.equations import Equations, Origin
 from carom.systems.lagrangian import Lagrangian
 from carom.systems.terms import (
@@ -91,14 +92,14 @@ class System(Equations):
         self.shift = None
         self.constraints = constraints and user_function(constraints, "constraints", ("q",), ("t", "q"))
         self.nonholonomic = nonholonomic and user_function(nonholonomic, "nonholonomic", ("q", "v"), ("t", "q", "v"))
-        self.contacts = one_or_several(contacts, Contacts, "contacts", "write carom.Contacts(gap, ...)")
+        self.contacts = one_or_several(contacts, AbstractContacts, "contacts", "write carom.Contacts(gap, ...)")
         self.friction = one_or_several(
             friction, FrictionElements, "friction", "a coefficient belongs to carom.Contacts"
         )
         refuse_repeated_names(self.contact_groups)
         self.hamiltonian = hamiltonian and user_function(hamiltonian, "hamiltonian", ("q", "v"), ("t", "q", "v"))
         self.params = None if params is None else given_params(params)
-        self.epoch = np.float64(0.0)
+        self.epoch, self.pairs = np.float64(0.0), None
         self.jumps = given_jumps(jumps)
         if structure not in ("auto", "dense", "tridiagonal"):
             msg = f"structure must be 'auto', 'dense' or 'tridiagonal', got '{structure}'"

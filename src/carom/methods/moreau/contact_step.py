@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from carom.solvers.body_directions import BodyDirections
 from carom.solvers.contact_problem import ContactProblem
 from carom.solvers.contact_solver import ContactResult
 from carom.solvers.directions import AbstractDirections
@@ -34,6 +35,26 @@ def report(
         event=events(laws, before, mode),
         work=laws.by_law(0.5 * P * (rows.gamma + gamma_E)),
         multiplier=-P[free:] / h if laws.bilateral else None,
+    )
+
+
+def summary(rows: ContactRows, problem: ContactProblem, result: ContactResult) -> Info:
+    """A step of many bodies in a few numbers: of single contacts nothing is stored."""
+    P, W = result.P, rows.W
+    assert isinstance(W, BodyDirections)
+    defect = problem.equation(P)
+    gamma_E = problem.velocity(P) - rows.restitution * rows.gamma
+    return Info(
+        status=result.status,
+        residual=result.residual,
+        iterations=result.iterations,
+        unsolved=result.unsolved,
+        work=W.summed(0.5 * P * (rows.gamma + gamma_E))[None],
+        extra={
+            "contacts": jnp.sum(problem.active).astype(float),
+            "penetration": jnp.max(jnp.where(problem.active, -rows.gap, 0.0), initial=0.0),
+            "velocity_defect": jnp.max(problem.diagonal * jnp.abs(defect), initial=0.0),
+        },
     )
 
 

@@ -17,8 +17,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from carom.methods.base import SMOOTH, AbstractMethod, Gives
-from carom.methods.moreau.contact_step import TOUCHING, onto_constraints, report
+from carom.methods.moreau.contact_step import TOUCHING, onto_constraints, report, summary
 from carom.names import register
+from carom.solvers.contact_laws import Laws
 from carom.solvers.contact_problem import CONSTRAINT, ContactProblem, contact_problem
 from carom.solvers.contact_solver import AbstractContactSolver
 from carom.solvers.redundant import within_range
@@ -27,7 +28,15 @@ from carom.solvers.semismooth import SemismoothNewton
 from carom.solvers.small import inverse_small, rarely
 from carom.state import Info, State, Step
 from carom.systems.arguments import UserFunction
-from carom.systems.contact_rows import ContactRows, contact_rows, laws_of, over_mass, turning_rates, unknown_modes
+from carom.systems.contact_rows import (
+    ContactRows,
+    contact_rows,
+    laws_of,
+    over_mass,
+    turning,
+    turning_rates,
+    unknown_modes,
+)
 from carom.systems.features import NONSMOOTH, Feature
 from carom.systems.system import System
 
@@ -62,7 +71,7 @@ class MoreauMidpoint(AbstractMethod):
 
     solver: AbstractContactSolver = SemismoothNewton()
 
-    handles = SMOOTH | NONSMOOTH | {Feature.CONSTRAINTS}
+    handles = SMOOTH | NONSMOOTH | {Feature.CONSTRAINTS, Feature.LISTED_PAIRS}
     gives = frozenset({Gives.WHOLE_STEPS, Gives.MODES})
 
     @property
@@ -76,7 +85,7 @@ class MoreauMidpoint(AbstractMethod):
 
     def init(self, system: System, state: State) -> MoreauMemory:
         """No impulses, unknown modes."""
-        laws = laws_of(system, state)
+        laws = laws_of(system, state) if system.pairs is None else Laws(())
         constant_matrix = not isinstance(system.mass, UserFunction) and system.mass.ndim == 2
         M_inv = inverse_small(system.dense_mass_at(state.t, state.q)) if constant_matrix else None
         return MoreauMemory(jnp.zeros(laws.rows), unknown_modes(laws), M_inv)
@@ -96,28 +105,49 @@ class MoreauMidpoint(AbstractMethod):
             u_E = u + du
             q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))
             return Step(state.moved(t + h, q_E, u_E), memory, Info(mode=memory.mode, event=jnp.zeros(0, jnp.int32)))
-        closed = memory.mode[: rows.laws.contacts] == CONSTRAINT
-        along, turn = _turning(system, rows, closed, t_M, q_M, u, h)
-        stays = along & closed
         moved = rows.W.velocity(du)
-        active = (rows.gap <= TOUCHING * h * jnp.abs(moved[: along.size])) | stays
+        active = rows.gap <= TOUCHING * h * jnp.abs(moved[: rows.laws.contacts])
+        c = (1.0 + rows.restitution) * rows.gamma + moved  # (18)
         problem = contact_problem(
-            rows.W, W_M, rows.laws, c=turn, active=active, friction=rows.friction, limits=h * rows.limits
+            rows.W, W_M, rows.laws, c=c, active=active, friction=rows.friction, limits=h * rows.limits
         )
-        turned = _possible(problem, turn)
-        gamma, rows = rows.gamma, rows.along_surfaces(turn)
-        c = (1.0 + rows.restitution) * gamma + moved + 0.5 * turned  # (18)
-        problem = eqx.tree_at(lambda p: p.c, problem, c)
-        lifts = stays & problem.doubtful & (c[: along.size] >= 0)  # of two motions of a sliding contact the smooth one
-        problem = eqx.tree_at(lambda p: p.active, problem, problem.active & ~lifts)
-        result = self.solver(problem, without_self_stress(problem, h * memory.force))
+        if system.turns:
+            closed = memory.mode[: rows.laws.contacts] == CONSTRAINT
+            problem, rows = _along_surfaces(system, rows, problem, moved, closed, t_M, q_M, u, h)
+        force = memory.force if system.pairs is None else rows.W.stacked(system.pairs.force)
+        result = self.solver(problem, without_self_stress(problem, h * force))
         u_E = u + du + W_M.force(result.P)  # (15)
         q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))  # (21)
+        if system.pairs is not None:
+            pairs = system.pairs.with_force(rows.W.by_group(result.P / h))
+            return Step(state.moved(t + h, q_E, u_E), memory, summary(rows, problem, result), pairs)
         if system.constraints is not None:
             q_E, u_E = onto_constraints(system, t + h, q_E, u_E, rows, W_M)
         mode = problem.modes(result.P)
         info = report(rows, problem, result, memory.mode, mode, h)
         return Step(state.moved(t + h, q_E, u_E), MoreauMemory(result.P / h, mode, memory.M_inv), info)
+
+
+def _along_surfaces(
+    system: System,
+    rows: ContactRows,
+    problem: ContactProblem,
+    moved: Array,
+    closed: Array,
+    t: Array,
+    q: Array,
+    u: Array,
+    h: Array,
+) -> tuple[ContactProblem, ContactRows]:
+    """The problem and the rows where contacts stay along curved surfaces, and what sticks follows a turn."""
+    along, turn = _turning(system, rows, closed, t, q, u, h)
+    stays = along & closed
+    problem = eqx.tree_at(lambda p: p.active, problem, problem.active | stays)
+    turned = _possible(problem, turn)
+    gamma, rows = rows.gamma, rows.along_surfaces(turn)
+    c = (1.0 + rows.restitution) * gamma + moved + 0.5 * turned
+    lifts = stays & problem.doubtful & (c[: along.size] >= 0)  # of two motions of a sliding contact the smooth one
+    return eqx.tree_at(lambda p: (p.c, p.active), problem, (c, problem.active & ~lifts)), rows
 
 
 def _turning(
@@ -132,7 +162,7 @@ def _turning(
     the end of the step, not in its middle.
     """
     n, laws = rows.laws.contacts, rows.laws
-    turn = h * turning_rates(system, t, q, u)
+    turn = jnp.where(turning(system, t, q, u, laws), h * turning_rates(system, t, q, u), 0.0)
     along = (turn[:n] != 0) & (jnp.abs(rows.gamma[:n]) <= _ALONG * jnp.abs(turn[:n]))
     elements, bilateral = jnp.ones(laws.elements, bool), jnp.zeros(laws.bilateral, bool)
     counted = laws.by_row(along, along | closed, elements, bilateral)

@@ -1,0 +1,223 @@
+"""Many bodies in rigid contact: disks and spheres in drums, boxes, columns, hoppers and heaps.
+
+Lengths are in units of the largest radius unless a radius is given; disks have the radii `radius` times uniform random
+numbers between `smallest` and 1, and the density 1 / pi, so that a disk of radius 1 has the mass 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from carom import shapes
+from carom.bodies import Bodies
+from carom.models.registry import model
+from carom.pairs import CellList
+from carom.state import State
+from carom.systems.contact import Contacts
+from carom.systems.system import System
+
+_SKIN = 0.3  # of the largest radius
+
+
+def _weight(q, m, p):
+    return p["gravity"] * m * q[1]
+
+
+def _weight_in_space(q, m, p):
+    return p["gravity"] * m * q[2]
+
+
+def _moved_places(t, q, v):
+    return v.reshape(-1, 6)[:, :3].ravel()
+
+
+def _radii(count: int, smallest: float, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).uniform(smallest, 1.0, count)
+
+
+def _system_of_disks(
+    radii: np.ndarray, walls: list[Any], friction: float, restitution: float, gravity: float
+) -> System:
+    """Disks that touch each other and walls."""
+    grains, laws = Bodies(radii.size, dof=3), {"friction": friction, "restitution": restitution}
+    mass = radii**2
+    search = CellList(reach=2.0 * radii.max(), skin=_SKIN * radii.max())
+    contacts = [Contacts.between(grains, shapes.disk, data=radii, search=search, **laws)]
+    contacts += [Contacts.each(grains, wall, data=radii, **laws) for wall in walls]
+    return System(
+        grains.mass(mass, mass, 0.5 * mass * radii**2),
+        grains.each(_weight, data=mass),
+        contacts=contacts,
+        params={"gravity": float(gravity)},
+    )
+
+
+def _lattice(count: int, columns: int, spacing: float = 2.0, rise: float = 2.0) -> np.ndarray:
+    """Places in rows of so many columns, every other row shifted by half a place."""
+    row, column = np.divmod(np.arange(count), columns)
+    return np.column_stack([spacing * (column + 0.5 * (row % 2)), rise * row])
+
+
+def _at_rest(places: np.ndarray) -> State:
+    q = np.column_stack([places, np.zeros(len(places))])
+    return State(q.ravel(), np.zeros(q.size))
+
+
+@model(t1=40.0, h=0.02, save_every=10, method="MoreauMidpoint(solver=AcceleratedGaussSeidel(tol=1e-4))")
+def disks_in_drum(
+    count: int = 1000,
+    speed: float = 0.1,
+    friction: float = 0.4,
+    restitution: float = 0.0,
+    gravity: float = 1.0,
+    smallest: float = 0.8,
+    filling: float = 0.45,
+    seed: int = 0,
+) -> tuple[System, State]:
+    """Disks mixed in a turning drum, the many bodies of Studer2008 Fig. 2; `filling` is the part of it they fill.
+
+    Example:
+        >>> drum, state = carom.models.disks_in_drum(100)
+    """
+    radii = _radii(count, smallest, seed)
+    R = float(np.sqrt(np.sum(radii**2) / (filling * 0.84)))
+    spacing = 2.0
+    columns = np.arange(-np.floor(R / spacing), np.floor(R / spacing) + 1) * spacing
+    grid = np.array(
+        [(x + 0.5 * spacing * (j % 2), -R + 1.0 + 1.8 * j) for j in range(int(2 * R / 1.8)) for x in columns]
+    )
+    inside = grid[np.hypot(*grid.T) <= R - 1.0]
+    if len(inside) < count:
+        msg = f"disks_in_drum: filling = {filling} leaves no room for {count} disks on a grid; take less"
+        raise ValueError(msg)
+    system = _system_of_disks(radii, [shapes.drum(R, speed)], friction, restitution, gravity)
+    return system, _at_rest(inside[:count])
+
+
+@model(t1=40.0, h=0.02, save_every=10, method="MoreauMidpoint(solver=AcceleratedGaussSeidel(tol=1e-4))")
+def disks_in_box(
+    count: int = 1000,
+    width: float | None = None,
+    friction: float = 0.3,
+    restitution: float = 0.0,
+    gravity: float = 1.0,
+    smallest: float = 0.8,
+    seed: int = 0,
+) -> tuple[System, State]:
+    """Disks that fall into a box, open above, and settle; the default width is that of a square heap.
+
+    Example:
+        >>> box, state = carom.models.disks_in_box(100, friction=0.5)
+    """
+    radii = _radii(count, smallest, seed)
+    width = 2.0 * np.ceil(np.sqrt(count)) if width is None else float(width)
+    columns = max(1, int((width - 1.0) // 2.0) - 1)
+    wall = shapes.box(lower=(0.0, 0.0), upper=(width, np.inf))
+    system = _system_of_disks(radii, [wall], friction, restitution, gravity)
+    return system, _at_rest(_lattice(count, columns) + [1.0, 1.0])
+
+
+@model(t1=40.0, h=0.02, save_every=10, method="MoreauMidpoint(solver=AcceleratedGaussSeidel(tol=1e-4))")
+def column_collapse(
+    count: int = 1000,
+    columns: int = 20,
+    friction: float = 0.3,
+    gravity: float = 1.0,
+    smallest: float = 0.8,
+    seed: int = 0,
+) -> tuple[System, State]:
+    """A column of disks beside a wall that collapses onto the floor.
+
+    Example:
+        >>> column, state = carom.models.column_collapse(200, columns=8)
+    """
+    radii = _radii(count, smallest, seed)
+    wall = shapes.box(lower=(0.0, 0.0), upper=(np.inf, np.inf))
+    system = _system_of_disks(radii, [wall], friction, 0.0, gravity)
+    return system, _at_rest(_lattice(count, columns, rise=1.8) + [1.0, 1.0])
+
+
+@model(t1=40.0, h=0.02, save_every=10, method="MoreauMidpoint(solver=AcceleratedGaussSeidel(tol=1e-4))")
+def hopper(
+    count: int = 1000,
+    opening: float = 12.0,
+    angle: float = np.pi / 5,
+    friction: float = 0.3,
+    gravity: float = 1.0,
+    smallest: float = 0.8,
+    seed: int = 0,
+) -> tuple[System, State]:
+    """Disks that flow out of a hopper onto a floor below it.
+
+    Example:
+        >>> funnel, state = carom.models.hopper(200, opening=8.0)
+    """
+    radii = _radii(count, smallest, seed)
+    places, y, half = [], 1.0, 0.5 * opening
+    while len(places) < count:
+        room = half + y * np.tan(angle) - 1.0 / np.cos(angle)
+        n = int(2.0 * room // 2.0)
+        places += [(2.0 * (i - 0.5 * (n - 1)), y) for i in range(n)] if n > 0 else []
+        y += 2.0
+    walls = [shapes.hopper(opening, angle, height=y + 10.0), shapes.half_plane((0.0, 1.0), offset=-2.0 * opening)]
+    system = _system_of_disks(radii, walls, friction, 0.0, gravity)
+    return system, _at_rest(np.array(places[:count]))
+
+
+@model(t1=60.0, h=0.02, save_every=10, method="MoreauMidpoint(solver=AcceleratedGaussSeidel(tol=1e-4))")
+def heap(
+    count: int = 1000,
+    columns: int = 12,
+    friction: float = 0.5,
+    gravity: float = 1.0,
+    smallest: float = 0.8,
+    seed: int = 0,
+) -> tuple[System, State]:
+    """Disks poured onto a floor, a few at a time, that come to rest at an angle.
+
+    Example:
+        >>> pile, state = carom.models.heap(200)
+    """
+    radii = _radii(count, smallest, seed)
+    system = _system_of_disks(radii, [shapes.half_plane((0.0, 1.0))], friction, 0.0, gravity)
+    return system, _at_rest(_lattice(count, columns, rise=2.5) + [-columns, 1.0])
+
+
+@model(t1=20.0, h=0.02, save_every=10, method="MoreauMidpoint(solver=AcceleratedGaussSeidel(tol=1e-4))")
+def spheres_in_box(
+    count: int = 512,
+    width: float | None = None,
+    friction: float = 0.3,
+    restitution: float = 0.0,
+    gravity: float = 1.0,
+    smallest: float = 0.8,
+    seed: int = 0,
+) -> tuple[System, State]:
+    """Spheres that fall into a box, open above. Only their places are coordinates: q' is the first half of v.
+
+    Example:
+        >>> box, state = carom.models.spheres_in_box(64)
+    """
+    radii = _radii(count, smallest, seed)
+    side = max(1, round(count ** (1 / 3)))
+    width = 2.0 * side + 1.0 if width is None else float(width)
+    columns = max(1, int((width - 1.0) // 2.0))
+    layer, rest = np.divmod(np.arange(count), columns**2)
+    shift = 0.5 * (layer % 2)
+    places = np.column_stack([2.0 * (rest % columns) + shift, 2.0 * (rest // columns) + shift, 2.0 * layer]) + 1.0
+    grains, laws = Bodies(count, dof=6, coordinates=3), {"friction": friction, "restitution": restitution}
+    mass, search = radii**3, CellList(reach=2.0 * radii.max(), skin=_SKIN * radii.max())
+    wall = shapes.box(lower=(0.0, 0.0, 0.0), upper=(width, width, np.inf))
+    system = System(
+        grains.mass(*(mass,) * 3, *(0.4 * mass * radii**2,) * 3),
+        grains.each(_weight_in_space, data=mass),
+        kinematics=_moved_places,
+        contacts=[
+            Contacts.between(grains, shapes.sphere, data=radii, search=search, **laws),
+            Contacts.each(grains, wall, data=radii, **laws),
+        ],
+        params={"gravity": float(gravity)},
+    )
+    return system, State(places.ravel(), np.zeros(6 * count))

@@ -1,0 +1,166 @@
+"""Lists of pairs of bodies in the loop: found before the first step, made anew where they no longer serve, made roomier.
+
+Looks stand outside `vmap`: inside, both branches of a condition would run in every step.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from carom.pairs import Capacity, Pairs, coloured, grown, memory, padded
+from carom.pairs.lists import NOT_FINITE
+from carom.state import Carry, Row, State, Status
+from carom.systems.body_contacts import PairContacts
+from carom.systems.listed_pairs import PairData, left, places, relisted, stale, wider
+from carom.systems.system import System
+
+_MOST_BYTES = 0.5  # of the machine's memory
+
+
+def looked(problem: Any, carry: Carry, axes: Any) -> Carry:
+    """The carry with lists that serve for the step ahead, or with a status that says which room they lack."""
+    if axes is None:
+        return jax.lax.cond(_is_stale(problem, carry), lambda c: _relisted(problem, c), lambda c: c, carry)
+    lanes = (axes, eqx.if_array(0))
+    flags = eqx.filter_vmap(_is_stale, in_axes=lanes)(problem, carry)
+
+    def some(c: Carry) -> Carry:
+        new = eqx.filter_vmap(_relisted, in_axes=lanes)(problem, c)
+        return jax.vmap(lambda flag, a, b: jax.tree.map(lambda x, y: jnp.where(flag, x, y), a, b))(flags, new, c)
+
+    return jax.lax.cond(jnp.any(flags), some, lambda c: c, carry)
+
+
+def _is_stale(problem: Any, carry: Carry) -> Array:
+    system = problem.system.since(carry.epoch, carry.pairs)
+    goes_on = ~carry.done & (carry.status == Status.OK)
+    return goes_on & stale(system, carry.state, carry.pairs, problem.stepping.ahead(carry))
+
+
+def _relisted(problem: Any, carry: Carry) -> Carry:
+    system, old = problem.system.since(carry.epoch, carry.pairs), carry.pairs
+    new = relisted(system, carry.state, old, problem.stepping.ahead(carry))
+    enough = new.trouble == 0
+    told = eqx.tree_at(_notes, old, _notes(new))
+    pairs = jax.tree.map(lambda a, b: jnp.where(enough, a, b), new, told)
+    failure = jnp.where(new.trouble & NOT_FINITE, Status.NOT_FINITE, Status.LIST_FULL)
+    status = jnp.where(enough, carry.status, failure).astype(carry.status.dtype)
+    return eqx.tree_at(lambda c: (c.pairs, c.status), carry, (pairs, status))
+
+
+def _notes(pairs: PairData) -> list[Any]:
+    return [x for found in pairs.found if found is not None for x in (found.trouble, found.need)]
+
+
+def within_lists(problem: Any, old: Carry, new: Carry, row: Row) -> tuple[Carry, Row]:
+    """A step that left the lists is not kept: it is repeated with lists that look farther."""
+    system = problem.system.since(old.epoch, old.pairs)
+    lost = (new.status == Status.OK) & left(system, new.state.t, new.state.q, old.pairs)
+    back = eqx.tree_at(lambda c: c.pairs, old, wider(system, old.state, new.state, old.pairs))
+    rejected = eqx.tree_at(lambda c: c.values, new.counts, new.counts.values + jnp.array([-1, 1, 0, 0, 0]))
+    back = eqx.tree_at(lambda c: (c.counts, c.work, c.kept), back, (rejected, new.work, new.kept), is_leaf=_is_none)
+    carry = jax.tree.map(lambda a, b: jnp.where(lost, a, b), back, new)
+    k = jnp.where(lost, old.k, row.k)
+    return carry, eqx.tree_at(lambda r: (r.k, r.keep), row, (k, row.keep & ~lost))
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
+
+
+# ---- the host's side ---------------------------------------------------------------------------------------------------
+
+
+def first_pairs(system: System, state: State, epoch: Any, rooms: Any = None) -> PairData | None:
+    """The lists of a run that begins at a state, with room for somewhat more; None for a system without lists.
+
+    `rooms` are those the lists of this run had before.
+    """
+    if not system.is_listed:
+        return None
+    t, groups = np.asarray(epoch, float), system.contact_groups
+    lists, rooms = zip(
+        *(_first_list(group, state, t, room) for group, room in zip(groups, rooms or [None] * len(groups)))
+    )
+    bare = PairData(lists, (), jnp.zeros(()), jnp.zeros(()), rooms)
+    seen = system.since(epoch, bare)
+    force = tuple(_no_force(seen, group, state) for group in seen.contact_groups)
+    return eqx.tree_at(lambda p: p.force, bare, force)
+
+
+def first_pairs_of_lanes(lanes: list[tuple[System, State, Any]]) -> PairData | None:
+    """The first lists of a batch, stacked, all with the room that the fullest needs."""
+    found = [pairs for lane in lanes if (pairs := first_pairs(*lane)) is not None]
+    if not found:
+        return None
+    rooms = tuple(
+        None if one is None else Capacity.largest(own)
+        for one, own in zip(found[0].capacity, zip(*(p.capacity for p in found)))
+    )
+    return jax.tree.map(lambda *x: jnp.stack(x), *(with_room(pairs, rooms) for pairs in found))
+
+
+def _first_list(group: Any, state: State, t: Any, room: Capacity | None) -> tuple[Pairs | None, Capacity | None]:
+    if not (isinstance(group, PairContacts) and group.is_listed):
+        return None, None
+    x = places(group, state.q)
+    room = room or group.search.capacity(*x.shape)
+    while True:
+        refuse_memory(room, *x.shape)
+        found = _find(group.search, x, t, room)
+        if not int(found.trouble) & ~NOT_FINITE:
+            return found, room
+        room = grown(room, found)
+
+
+@eqx.filter_jit
+def _find(search: Any, x: Array, t: Any, room: Capacity) -> Pairs:
+    return coloured(search.find(x, t, room), room)
+
+
+def _no_force(system: System, group: Any, state: State) -> Array:
+    rate = jax.eval_shape(system.rate, state.t, state.q, state.v)
+    args = (system.given, state.t, state.q)
+    contacts = jax.eval_shape(lambda: group.gaps(*args)).shape[0]
+    friction = group.has_friction and jax.eval_shape(lambda r: group.slip_rates(*args, r, state.v), rate).shape[1]
+    return jnp.zeros((1 + int(friction), contacts))
+
+
+def refuse_memory(room: Capacity, count: int, dimension: int) -> None:
+    """Raise where lists would take more than half of the machine's memory."""
+    wanted, there = memory(room, count, dimension), os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if wanted > _MOST_BYTES * there:
+        msg = (
+            f"the list of pairs would take {wanted / 1e9:.1f} GB of {there / 1e9:.1f}: lower reach or skin, or the step"
+        )
+        raise MemoryError(msg)
+
+
+def roomier(carry: Carry) -> Carry:
+    """The carry of a run (or batch) that stopped for want of room, with more of it."""
+    pairs, rooms = carry.pairs, []
+    for found, room in zip(pairs.found, pairs.capacity):
+        rooms.append(None if found is None else grown(room, found))
+        if found is not None:
+            refuse_memory(rooms[-1], *found.reference.shape[-2:])
+    more = lambda p: with_room(p, tuple(rooms))  # noqa: E731
+    new = jax.vmap(more)(pairs) if carry.k.ndim else more(pairs)
+    status = jnp.where(carry.status == Status.LIST_FULL, Status.OK, carry.status).astype(carry.status.dtype)
+    return eqx.tree_at(lambda c: (c.pairs, c.status), carry, (new, status))
+
+
+def with_room(pairs: PairData, rooms: tuple[Capacity | None, ...]) -> PairData:
+    """The same lists and data with more room."""
+    lists, force = [], []
+    for found, own, room in zip(pairs.found, pairs.force, rooms):
+        longer = (found, own.T) if found is None or room is None else padded(found, own.T, room)
+        lists.append(longer[0])
+        force.append(longer[1].T)
+    return PairData(tuple(lists), tuple(force), pairs.margin, pairs.least, rooms)

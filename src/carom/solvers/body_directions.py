@@ -1,0 +1,165 @@
+"""Directions of contacts of bodies: each acts on one body or on two, by small blocks; no matrix is formed.
+
+Letters: N bodies of f velocities each, K contacts of R = 1 + directions rows each (the normal first), W rows of the
+directions, P impulses, u velocities. Rows of a problem are ordered as in `carom.solvers.contact_laws`; here an array of
+one group of contacts has the shape (R, K): contacts last and bodies first is what compiled sweeps are fastest with (at
+1e4 disks 21 ns per contact, with contacts first 88).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int
+
+from carom.solvers.directions import AbstractDirections
+
+_NO_MATRIX = "contacts of many bodies have directions of which no matrix is formed"
+
+
+class Colours(eqx.Module):
+    """Contacts in an order in which those of a colour stand together: where each begins, and how many it may have."""
+
+    starts: Int[Array, " colours"]
+    sizes: tuple[int, ...] = eqx.field(static=True)
+
+    def cut(self, x: Array, axis: int = -1) -> tuple[Array, ...]:
+        """Numbers of contacts colour by colour, each of the largest size, into the next colours if it has fewer."""
+        longer = jnp.concatenate([x, jax.lax.slice_in_dim(x, 0, max(self.sizes, default=0), axis=axis)], axis=axis)
+        pairs = zip(self.starts, self.sizes)
+        return tuple(jax.lax.dynamic_slice_in_dim(longer, start, size, axis) for start, size in pairs)
+
+    def joined(self, colours: tuple[Array, ...], size: int) -> Array:
+        """The numbers of all contacts along the last axis: what a colour has of the next ones is written over."""
+        total = jnp.zeros((*colours[0].shape[:-1], size + max(self.sizes, default=0)), colours[0].dtype)
+        for start, own in zip(self.starts, colours):
+            total = jax.lax.dynamic_update_slice_in_dim(total, own, start, -1)
+        return total[..., :size]
+
+
+class Side(eqx.Module):
+    """What contacts are to one of their bodies: its number (N or more where there is none), and their rows of W."""
+
+    body: Int[Array, " K"]
+    rows: Float[Array, "R f K"]
+
+    def own(self, of_bodies: Float[Array, "N f"]) -> Float[Array, "K f"]:
+        """What belongs to the bodies, zero where there is none."""
+        return of_bodies.at[self.body].get(mode="fill", fill_value=0.0)
+
+    def velocity(self, own: Float[Array, "K f"]) -> Float[Array, "R K"]:
+        """What the velocities of the bodies add to the relative ones."""
+        return sum((self.rows[:, i] * own[:, i] for i in range(1, own.shape[1])), self.rows[:, 0] * own[:, 0])
+
+    def push(self, P: Float[Array, "R K"]) -> Float[Array, "K f"]:
+        """What impulses are to the bodies."""
+        return jnp.stack([jnp.sum(self.rows[:, i] * P, axis=0) for i in range(self.rows.shape[1])], axis=1)
+
+    def over(self, M: Float[Array, "N f"]) -> Side:
+        """The rows over the masses of the bodies."""
+        return Side(self.body, self.rows / M.at[self.body].get(mode="fill", fill_value=1.0).T)
+
+
+class Blocks(eqx.Module):
+    """The directions of a group of contacts; within a colour no body occurs twice."""
+
+    sides: tuple[Side, ...]
+    colours: Colours
+
+    @property
+    def count(self) -> int:
+        """K."""
+        return self.sides[0].rows.shape[2]
+
+    @property
+    def directions(self) -> int:
+        """Directions of friction."""
+        return self.sides[0].rows.shape[0] - 1
+
+    def changed(self, change: Callable[[Side], Side]) -> Blocks:
+        """The same with other sides."""
+        return Blocks(tuple(change(side) for side in self.sides), self.colours)
+
+
+class BodyDirections(AbstractDirections):
+    """W of several groups of contacts of the same bodies; W M^{-1} keeps the masses M."""
+
+    groups: tuple[Blocks, ...]
+    bodies: int = eqx.field(static=True)
+    M: Float[Array, "N f"] | None = None
+
+    has_matrix = False
+
+    @property
+    def dof(self) -> int:
+        """Velocities per body."""
+        return self.groups[0].sides[0].rows.shape[1]
+
+    def cut(self, v: Array) -> Float[Array, "N f"]:
+        """A vector by bodies."""
+        return v.reshape(self.bodies, self.dof)
+
+    def velocity(self, v: Array) -> Array:
+        """W v."""
+        u = self.cut(v)
+        return self.stacked(tuple(sum(side.velocity(side.own(u)) for side in group.sides) for group in self.groups))
+
+    def force(self, P: Array) -> Array:
+        """W^T P."""
+        total = jnp.zeros((self.bodies, self.dof))
+        for group, own in zip(self.groups, self.by_group(P)):
+            for side in group.sides:
+                total = total.at[side.body].add(side.push(own), mode="drop")
+        return total.ravel()
+
+    def over(self, M: Array) -> BodyDirections:
+        """W M^{-1} for a mass that is a number or one per velocity."""
+        masses = self.cut(jnp.broadcast_to(M, (self.bodies * self.dof,)))
+        return BodyDirections(self._changed(lambda side: side.over(masses)), self.bodies, masses)
+
+    def products(self, other: AbstractDirections) -> Array:
+        """W_i . other_i."""
+        assert isinstance(other, BodyDirections)
+        found = []
+        for group, its in zip(self.groups, other.groups):
+            found.append(sum(jnp.sum(a.rows * b.rows, axis=1) for a, b in zip(group.sides, its.sides)))
+        return self.stacked(tuple(found))
+
+    def summed(self, x: Array) -> Array:
+        """The sum of rows, body by body: the same to the last bit whatever the number of empty places."""
+        total = jnp.zeros(self.bodies)
+        for group, own in zip(self.groups, self.by_group(x)):
+            total = total.at[group.sides[0].body].add(jnp.sum(own, axis=0), mode="drop")
+        return jnp.sum(total)
+
+    def by_group(self, x: Array) -> tuple[Float[Array, "R K"], ...]:
+        """Rows by group."""
+        found, first, row = [], 0, sum(group.count for group in self.groups)
+        for group in self.groups:
+            size = group.count * group.directions
+            normal, friction = x[first : first + group.count], x[row : row + size]
+            found.append(jnp.vstack([normal, friction.reshape(group.count, group.directions).T]))
+            first, row = first + group.count, row + size
+        return tuple(found)
+
+    def stacked(self, groups: tuple[Array, ...]) -> Array:
+        """Rows in their order, from those by group."""
+        return jnp.concatenate([*(g[0] for g in groups), *(g[1:].T.ravel() for g in groups)])
+
+    def taken(self, rows: slice) -> BodyDirections:
+        """Refused."""
+        raise TypeError(_NO_MATRIX)
+
+    def sizes(self) -> BodyDirections:
+        """|W|."""
+        return BodyDirections(self._changed(lambda s: Side(s.body, jnp.abs(s.rows))), self.bodies, self.M)
+
+    def dense(self) -> Array:
+        """Refused."""
+        raise TypeError(_NO_MATRIX)
+
+    def _changed(self, change: Callable[[Side], Side]) -> tuple[Blocks, ...]:
+        return tuple(group.changed(change) for group in self.groups)

@@ -1,0 +1,68 @@
+"""What every group of unilateral contacts offers.
+
+Letters: g gap, gamma relative velocity, N normal, T tangential.
+"""
+
+from __future__ import annotations
+
+import abc
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, ArrayLike
+
+from carom.systems.arguments import numbers
+
+
+class AbstractContacts(eqx.Module):
+    """A group of unilateral contacts.
+
+    `turns` says whether steps count how its directions turn within them, so that a contact stays along a curved surface.
+    """
+
+    if TYPE_CHECKING:
+        friction: Array
+        restitution: Array
+        tangential_restitution: Array
+        names: tuple[str, ...]
+
+    turns: ClassVar[bool] = True
+    is_listed: ClassVar[bool] = False
+
+    @property
+    @abc.abstractmethod
+    def has_friction(self) -> bool:
+        """Whether the contacts have tangential directions."""
+
+    @property
+    def has_slip_velocity(self) -> bool:
+        """Whether slip velocities are the user's, in contrast to rates of displacements."""
+        return self.has_friction
+
+    @abc.abstractmethod
+    def gaps(self, given: Any, t: Array, q: Array) -> Array:
+        """g(t, q), one entry per contact."""
+
+    def gap_rates(self, given: Any, t: Array, q: Array, rate: Array) -> Array:
+        """gamma_N = dg/dq q' + dg/dt."""
+        return jax.jvp(lambda s, x: self.gaps(given, s, x), (t, q), (jnp.ones_like(t), rate))[1]
+
+    @abc.abstractmethod
+    def slip_rates(self, given: Any, t: Array, q: Array, rate: Array, v: Array) -> Array:
+        """gamma_T, one row per contact and one column per tangential direction."""
+
+    def coefficients(self, name: str, size: int) -> Array:
+        """Friction or restitution of every contact."""
+        return jnp.broadcast_to(getattr(self, name), (size,))
+
+
+def between_0_and_1(value: ArrayLike, name: str) -> Array:
+    """Coefficients of restitution."""
+    array = numbers(value, name)
+    if not np.all((np.asarray(array) >= 0) & (np.asarray(array) <= 1)):
+        msg = f"{name} must lie in [0, 1], got {value}"
+        raise ValueError(msg)
+    return array

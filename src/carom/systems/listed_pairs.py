@@ -1,0 +1,116 @@
+"""Lists of pairs in a run, and the data of their pairs: what a step reads, and what is moved when a list changes.
+
+A list is made for the bodies where they are, and holds all pairs nearer than `reach + margin`. It serves as long as no
+two bodies have come nearer by more than the margin, which is the search's skin, or more where a single step moves bodies
+farther than that.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from carom.pairs import Capacity, CellList, Pairs, coloured, moved
+from carom.state import State
+from carom.systems.body_contacts import Listed, PairContacts
+
+_AHEAD = 1.01  # of what the step ahead is known to move bodies
+_MORE = 1.2  # of what a step moved bodies that left its list
+
+
+class PairData(eqx.Module):
+    """The lists of a system's groups of contacts (None for those without), and what is remembered of each contact.
+
+    `found` are the lists, `force` the mean forces of the last step (R, K), `margin` how far lists look beyond the reach
+    of bodies, `least` the margin that the next lists must have.
+    """
+
+    found: tuple[Pairs | None, ...]
+    force: tuple[Array, ...]
+    margin: Array
+    least: Array
+    capacity: tuple[Capacity | None, ...] = eqx.field(static=True)
+
+    @property
+    def lists(self) -> tuple[Listed | None, ...]:
+        """What groups of contacts know of their lists."""
+        both = zip(self.found, self.capacity)
+        return tuple(None if pairs is None else Listed.of(pairs, room.colours) for pairs, room in both)
+
+    def with_force(self, force: tuple[Array, ...]) -> PairData:
+        """The same lists after a step."""
+        return eqx.tree_at(lambda p: p.force, self, force)
+
+    @property
+    def trouble(self) -> Array:
+        """The bits of `Pairs.trouble` of all lists."""
+        return sum((p.trouble for p in self.found if p is not None), jnp.zeros((), jnp.int32))
+
+
+def places(group: PairContacts, q: Array) -> Array:
+    """The places of a group's bodies."""
+    return group.bodies.positions(q)[:, : group.shape.dimension]
+
+
+def stale(system: Any, state: State, pairs: PairData, h: Array) -> Array:
+    """Whether lists may lack a pair here, or after a step of size h with the present velocities."""
+    rate = system.rate(state.t, state.q, state.v)
+    wanted = pairs.least > pairs.margin
+    return wanted | left(system, state.t, state.q, pairs) | left(system, state.t + h, state.q + h * rate, pairs)
+
+
+def left(system: Any, t: Array, q: Array, pairs: PairData) -> Array:
+    """Whether lists may lack a pair there; never without numbers."""
+    now = [
+        _search(group, pairs.margin).stale(found, places(group, q), system.epoch + t)
+        for group, found in _lists(system, pairs)
+    ]
+    return jnp.any(jnp.stack(now)) & jnp.all(jnp.isfinite(q))
+
+
+def relisted(system: Any, state: State, pairs: PairData, h: Array) -> PairData:
+    """New lists for bodies where they are, that serve for a step of size h as far as velocities tell."""
+    rate = system.rate(state.t, state.q, state.v)
+    margin = jnp.maximum(pairs.least, _AHEAD * h * _farthest(system, rate))
+    lists, force = [], []
+    for group, old, own, room in zip(system.contact_groups, pairs.found, pairs.force, pairs.capacity):
+        if old is None or room is None:
+            lists.append(None)
+            force.append(own)
+            continue
+        search = _search(group, margin)
+        new = coloured(search.find(places(group, state.q), system.epoch + state.t, room), room)
+        lists.append(new)
+        force.append(moved(old, new, own.T).T)
+    return PairData(tuple(lists), tuple(force), margin, jnp.zeros_like(margin), pairs.capacity)
+
+
+def wider(system: Any, before: State, after: State, pairs: PairData) -> PairData:
+    """The same lists after a step that left them: the next ones look as far as it went."""
+    moved_by = _farthest(system, after.q - before.q)
+    return eqx.tree_at(lambda p: p.least, pairs, jnp.maximum(_MORE * moved_by, _MORE * pairs.least))
+
+
+def _farthest(system: Any, moves: Array) -> Array:
+    """How much nearer two bodies come at most; a motion common to all does not count."""
+    far = []
+    for group in system.contact_groups:
+        if isinstance(group, PairContacts) and isinstance(group.search, CellList):
+            own = places(group, moves)
+            own = own - 0.5 * (jnp.max(own, axis=0) + jnp.min(own, axis=0))
+            far.append(2.0 * jnp.sqrt(jnp.max(jnp.sum(own * own, axis=1))))
+    return jnp.max(jnp.stack([jnp.zeros(()), *far]))
+
+
+def _lists(system: Any, pairs: PairData) -> list[tuple[PairContacts, Pairs]]:
+    return [(group, found) for group, found in zip(system.contact_groups, pairs.found) if found is not None]
+
+
+def _search(group: PairContacts, margin: Array) -> Any:
+    """A group's search with the margin as its skin, if that is larger."""
+    if not isinstance(group.search, CellList):
+        return group.search
+    return eqx.tree_at(lambda s: s.skin, group.search, jnp.maximum(group.search.skin, margin))

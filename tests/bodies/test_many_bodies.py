@@ -1,0 +1,116 @@
+"""Many bodies in rigid contact: lists of pairs, solvers without a matrix, and the laws they must keep."""
+
+import numpy as np
+import pytest
+
+import carom
+from carom.pairs import CellList
+
+COUNT = 6
+GRAINS = carom.Bodies(COUNT, dof=3)
+SOLVER = carom.AcceleratedGaussSeidel(tol=1e-12, max_iter=100_000)
+
+
+def weight(q, m, p):
+    return p * m * q[1]
+
+
+def disks(search, radii, *, friction=0.4, restitution=0.3, gravity=1.0, lower=(0.0, 0.0), upper=(6.5, 1e3)):
+    """Disks in a box."""
+    laws = {"friction": friction, "restitution": restitution, "data": radii}
+    contacts = [
+        carom.Contacts.between(GRAINS, carom.shapes.disk, search=search, **laws),
+        carom.Contacts.each(GRAINS, carom.shapes.box(lower, upper), **laws),
+    ]
+    mass = radii**2
+    potential = GRAINS.each(weight, data=mass)
+    return carom.System(GRAINS.mass(mass, mass, 0.5 * mass * radii**2), potential, contacts=contacts, params=gravity)
+
+
+def start(seed, speed=1.0):
+    """Radii, places on a grid and random velocities."""
+    rng = np.random.default_rng(seed)
+    radii = rng.uniform(0.8, 1.0, COUNT)
+    places = np.array([(1.2 + 2.05 * (i % 3), 1.1 + 2.05 * (i // 3)) for i in range(COUNT)])
+    q = np.column_stack([places + rng.uniform(-0.02, 0.02, places.shape), rng.uniform(-3, 3, COUNT)])
+    return radii, carom.State(q.ravel(), speed * rng.normal(size=q.size))
+
+
+def listed(radii, skin=0.3, **options):
+    return disks(carom.CellList(2.0 * float(radii.max()), skin), radii, **options)
+
+
+def run(system, state, steps=50, h=0.02, solver=SOLVER, **options):
+    method = carom.MoreauMidpoint(solver=solver)
+    return carom.simulate(system, state, method, t1=steps * h, h=h, **options)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_listed_pairs_move_like_all_pairs_with_a_matrix(seed):
+    radii, state = start(seed)
+    dense = run(disks(carom.AllPairs(), radii), state, solver=carom.SemismoothNewton())
+    sparse = run(listed(radii), state)
+    assert sparse.stats["unsolved"] == 0
+    np.testing.assert_allclose(sparse.v, dense.v, atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_fast_bodies_and_long_steps_miss_no_pair(seed):
+    """A step moves bodies by several diameters: a list that lacked a pair would give another motion."""
+    radii, state = start(10 + seed, speed=60.0)
+    dense = run(disks(carom.AllPairs(), radii), state, steps=10, solver=carom.SemismoothNewton())
+    sparse = run(listed(radii, skin=0.05), state, steps=10)
+    np.testing.assert_allclose(sparse.v, dense.v, atol=1e-10 * np.abs(dense.v).max())
+
+
+def test_skin_changes_no_motion():
+    radii, state = start(4)
+    near, far = (run(listed(radii, skin=skin), state) for skin in (0.05, 0.5))
+    np.testing.assert_allclose(near.v, far.v, atol=1e-10)
+    np.testing.assert_array_equal(near.account.extra["contacts"], far.account.extra["contacts"])
+
+
+def test_small_first_lists_are_made_roomier_and_change_no_bit(monkeypatch):
+    radii, state = start(5)
+    roomy = run(listed(radii), state, steps=100)
+    room = CellList.capacity
+    monkeypatch.setattr(CellList, "capacity", lambda self, n, d: room(self, n, d)._replace(pairs=5, colours=(1, 1)))
+    small = run(listed(radii), state, steps=100)
+    for column in ("q", "v"):
+        np.testing.assert_array_equal(getattr(small, column), getattr(roomy, column))
+
+
+def test_momentum_and_energy_without_gravity_and_walls():
+    """Lever arms end at one point, so angular momentum is kept; elastic or not, energy never grows."""
+    radii, state = start(6, speed=2.0)
+    far = {"lower": (-1e3, -1e3), "upper": (1e3, 1e3)}
+    sol = run(listed(radii, gravity=0.0, **far), state, steps=100)
+    q, v, m = sol.q.reshape(-1, COUNT, 3), sol.v.reshape(-1, COUNT, 3), radii**2
+    momentum = np.einsum("i,kij->kj", m, v[:, :, :2])
+    turning = np.einsum("i,ki->k", m, q[:, :, 0] * v[:, :, 1] - q[:, :, 1] * v[:, :, 0])
+    turning += v[:, :, 2] @ (0.5 * m * radii**2)
+    assert sol.account.extra["contacts"].sum() > 3
+    np.testing.assert_allclose(momentum, momentum[0] * np.ones_like(momentum), atol=1e-12)
+    energy = sol.account.energy
+    assert np.diff(energy).max() <= 1e-12 * energy[0]
+    np.testing.assert_allclose(turning, turning[0], atol=1e-12)
+    assert energy[-1] < 0.99 * energy[0]
+
+
+def test_stored_lists_go_on_bit_for_bit(tmp_path):
+    radii, state = start(7)
+    system = listed(radii)
+    whole = run(system, state, steps=60)
+    run(system, state, steps=30).save(tmp_path / "half.nc")
+    resumed = carom.resume(tmp_path / "half.nc", system=system, t1=60 * 0.02)
+    np.testing.assert_array_equal(resumed.q, whole.q)
+    np.testing.assert_array_equal(resumed.v, whole.v)
+
+
+def test_lanes_of_a_batch_move_like_single_runs():
+    starts = [start(seed) for seed in (20, 21, 22)]
+    radii = starts[0][0]
+    states, system = [state for _, state in starts], listed(radii)
+    lanes = carom.simulate_batch(system, states, carom.MoreauMidpoint(solver=SOLVER), t1=1.0, h=0.02)
+    for lane, state in zip(lanes, states):
+        np.testing.assert_allclose(lane.v, run(system, state).v, atol=1e-10)
