@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from carom.pairs.boxes import AbstractBox, Columns, Open
 from carom.pairs.lists import CANDIDATES, PAIRS, Capacity, Need, Pairs, buckets, listed
 from carom.pairs.searches import AbstractSearch
-from carom.pairs.sorting import sorted_by, starts_of
+from carom.pairs.sorting import running_sum, sorted_by, starts_of
 from carom.systems.arguments import plain_numbers
 
 _SPREAD = (0x9E3779B1, 0x7F4A7C15)
@@ -78,7 +78,8 @@ class CellList(AbstractSearch):
         near = within & (i != j) & self._near(seen[grid.order].T, self._diameters(grid.order), i, j, t)
         a, b, count, met = _kept(grid.order[i], grid.order[j], near, N, capacity.pairs)
         trouble = jnp.where(candidates > capacity.candidates, CANDIDATES, 0) | jnp.where(met > capacity.pairs, PAIRS, 0)
-        need = Need(candidates, met, jnp.zeros(0, jnp.int32))
+        unseen = jnp.maximum(1.0, candidates / capacity.candidates)
+        need = Need(candidates, unseen * met, jnp.zeros(0, jnp.int32))
         return listed(a, b, count, positions, t, trouble, need)
 
     def stale(self, pairs: Pairs, positions: Float[Array, "bodies d"], t: Any) -> Array:
@@ -192,9 +193,9 @@ def _expanded(first: Array, last: Array, room: int) -> tuple[Array, Array, Array
     """All (body, other body) of the ranges one after the other: two arrays of `room` entries, which count, how many."""
     N = first.shape[1]
     length = (last - first).reshape(-1)
-    begin = jnp.cumsum(length, dtype=jnp.int32) - length
+    begin = running_sum(length) - length
     entry = jnp.arange(room, dtype=jnp.int32)
-    which = jnp.cumsum(jnp.zeros(room, jnp.int32).at[begin].add(1, mode="drop"), dtype=jnp.int32) - 1
+    which = running_sum(jnp.zeros(room, jnp.int32).at[begin].add(1, mode="drop")) - 1
     other = entry + (first.reshape(-1) - begin)[which]
     total = jnp.sum(length.astype(float))
     other = jnp.where(other >= N, other - N, other)
@@ -212,7 +213,7 @@ def _kept(i: Array, j: Array, near: Array, N: int, room: int) -> tuple[Array, Ar
 
 def _packed(a: Array, b: Array, wanted: Array, N: int, room: int) -> tuple[Array, Array, Array]:
     """The wanted entries moved together to the front of `room` places, N after them; how many are wanted."""
-    number = jnp.cumsum(wanted, dtype=jnp.int32)
+    number = running_sum(wanted)
     at = jnp.where(wanted, number - 1, room + jnp.arange(a.shape[0], dtype=jnp.int32))
     a, b = (jnp.full(room, N, jnp.int32).at[at].set(x, mode="drop", unique_indices=True) for x in (a, b))
     return a, b, number[-1]

@@ -38,10 +38,10 @@ class Capacity(NamedTuple):
 
 
 class Need(eqx.Module):
-    """What a list would have needed: more than its capacity where that was too small (then possibly still less)."""
+    """What room a list needs; where one capacity was too small, what follows from it is an estimate."""
 
     candidates: Float[Array, ""]
-    pairs: Int[Array, ""]
+    pairs: Float[Array, ""]
     colours: Int[Array, " colours"]
 
 

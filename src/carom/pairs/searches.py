@@ -99,5 +99,5 @@ def _given(a: Any, b: Any, positions: Array, t: Any, capacity: Capacity) -> Pair
     N, count, P = positions.shape[0], len(a), capacity.pairs
     kept = min(count, P)
     a, b = (jnp.full(P, N, jnp.int32).at[:kept].set(jnp.asarray(x[:kept], jnp.int32)) for x in (a, b))
-    need = Need(jnp.zeros((), positions.dtype), jnp.asarray(count, jnp.int32), jnp.zeros(0, jnp.int32))
+    need = Need(jnp.zeros((), float), jnp.asarray(count, float), jnp.zeros(0, jnp.int32))
     return listed(a, b, kept, positions, t, PAIRS if count > P else 0, need)
