@@ -1,5 +1,7 @@
 """Runs that go backward in time: t1 before the start."""
 
+from pathlib import Path
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -246,6 +248,8 @@ def test_what_dissipates_or_strikes_by_design_refuses_by_name():
         carom.solve(ball, carom.State([1.0], [0.0]), t1=-1.0)
     refusing = [name for name, kind in public_methods().items() if Gives.BACKWARD not in instance(kind).gives]
     assert {"EventCapturing", "MoreauMidpoint", "MoreauTheta", "TailoredIRK", "TailoredTheta"} <= set(refusing)
+    able = ", ".join(f"`{name}`" for name in public_methods() if name not in refusing)
+    assert f"{able} can" in (Path(__file__).parents[2] / "docs" / "choosing_a_method.md").read_text()
     for name in refusing:
         with pytest.raises(ValueError, match=f"{name} runs forward in time only"):
             carom.simulate(SPRING, START, instance(public_methods()[name]), t1=1.0, h=0.1)
