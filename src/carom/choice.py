@@ -87,7 +87,7 @@ def planned(system: System, state: State, t1: float, rtol: Any, atol: Any) -> Pl
     refuse_traced(system, state, t1, rtol)
     refuse_kinds(system, state, *_ANY)
     ends = segment_ends(system, state, t1)
-    span = float(ends[-1] - ends[0])
+    span = abs(float(ends[-1] - ends[0]))
     control, words = _control(rtol, atol, _LONGEST * span)
     if objection := control.objection(system, state, ends):
         raise ValueError(objection)
@@ -176,7 +176,7 @@ def refused(
     """Why a method cannot take the system; None if it can."""
     try:
         refuse_features(system, state, method, stepping, ends)
-        method.caution(system, state, None, float(ends[-1] - ends[0]))
+        method.caution(system, state, None, abs(float(ends[-1] - ends[0])))
     except ValueError as error:
         return str(error)
     return None

@@ -34,6 +34,9 @@ def join(first: Solution, second: Solution) -> Solution:
     if not eqx.tree_equal(first.system, second.system):
         msg = "join: the two runs are of different systems (functions are compared as objects, numbers by value)"
         raise ValueError(msg)
+    if first.clock.backward != second.clock.backward:
+        msg = "join: one of the runs goes forward in time, the other backward"
+        raise ValueError(msg)
     end, start = first.state, (second.t[0], second.q[0], second.v[0])
     for name, here, there in zip(("t", "q", "v"), (end.t, end.q, end.v), start):
         apart, size = np.max(np.abs(np.asarray(here) - there)), np.max(np.abs(there))
@@ -52,7 +55,7 @@ def joined(first: Solution, second: Solution, *, choice: Any = None, skip: int) 
     }
     taken = first.carry.k
     columns["k"] = np.concatenate([first.columns["k"], int(taken) + second.columns["k"][skip:]])
-    before = first.columns["elapsed"] - float(first.carry.state.t)
+    before = first.columns["elapsed"] - first.clock.turned(float(first.carry.state.t))
     columns["elapsed"] = np.concatenate([before, second.columns["elapsed"][skip:]])
     timing = {name: value + second.timing[name] for name, value in first.timing.items()}
     counts = second.carry.counts.values + first.carry.counts.values

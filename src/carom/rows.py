@@ -48,10 +48,10 @@ class RowStore:
     def thin_to(self, times: np.ndarray, t0: float, t1: float) -> None:
         """Keep only rows that bracket one of these times (and the newest few, which may be taken back)."""
         times = np.atleast_1d(times)
-        if times.ndim != 1 or not times.size or not np.all((times >= t0) & (times <= t1)):
+        if times.ndim != 1 or not times.size or not np.all((times >= min(t0, t1)) & (times <= max(t0, t1))):
             msg = f"save_at must be times between {t0:g} and {t1:g}, got {times}"
             raise ValueError(msg)
-        self.wanted = np.sort(times) - t0
+        self.wanted = np.sort(np.abs(times - t0))
 
     def _thin(self, wanted: np.ndarray) -> None:
         rows = np.concatenate(self.chunks) if self.chunks else np.zeros((0, 1))
@@ -92,21 +92,27 @@ class Columns(Mapping[str, np.ndarray]):
         self.start, self.chunks, self.carry = start, chunks, carry
         self.known: dict[str, np.ndarray] = {}
 
+    @functools.cached_property
+    def clock(self) -> Clock:
+        """From elapsed times to those of the user."""
+        return Clock.of(self.carry)
+
     def __getitem__(self, name: str) -> np.ndarray:
         if name == "t" and name not in self.known:
-            self.known[name] = Clock.of(self.carry).time(self["elapsed"])
+            self.known[name] = self.clock.time(self.clock.turned(self["elapsed"]))
         if name not in self.known:
             place, shape = self.fields[name]
             first = self._first(name, shape)
             rows = np.concatenate([first.reshape(1, -1), *(chunk[:, place] for chunk in self.chunks)])
             values = rows.reshape(len(rows), *shape)
+            values = self.clock.turned(values) if name == "elapsed" else values
             self.known[name] = values.astype(int) if name in _WHOLE else values
         return self.known[name]
 
     def _first(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
         """Row 0, the start; before the epoch of the carry if another run came before."""
         if name == "elapsed":
-            return np.asarray(self.start.t) - np.asarray(self.carry.instants)[0]
+            return np.asarray(self.clock.turned(np.asarray(self.start.t) - self.clock.epoch))
         return np.asarray(getattr(self.start, name)) if name in ("q", "v") else np.zeros(shape)
 
     def __iter__(self) -> Iterator[str]:

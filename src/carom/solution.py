@@ -18,6 +18,7 @@ from carom.running.compiled import compiled
 from carom.state import Carry, Clock, State, Status, reals
 from carom.stepping.base import AbstractStepping
 from carom.systems.arguments import users_frame
+from carom.systems.backward import backward
 from carom.systems.contact_rows import event_table
 from carom.systems.system import System
 
@@ -68,10 +69,10 @@ class Solution:
     """The motion, row by row, with what the steps recorded.
 
     Attributes `t, q, v, h` are NumPy arrays with one row per saved step; row 0 is the start (with h = 0). `elapsed` is
-    the time since the start, exact where `t` is large. `v` is the right limit where velocities jump. `state` is the
-    last state, to start from; `account` holds the evidence, `stats` the counters; `choice` what `carom.solve` picked
-    and why, None if the method was given; `notes` where a stored run comes from; `kept` what was asked for by `keep=`,
-    by name.
+    the time since the start, exact where `t` is large; negative in a run that goes backward, where `h` stays a size.
+    `v` is the right limit where velocities jump. `state` is the last state, to start from; `account` holds the
+    evidence, `stats` the counters; `choice` what `carom.solve` picked and why, None if the method was given; `notes`
+    where a stored run comes from; `kept` what was asked for by `keep=`, by name.
     """
 
     def __init__(
@@ -149,8 +150,7 @@ class Solution:
     def state(self) -> State:
         """The last accepted state."""
         s = self.carry.state
-        system = self.system.since(self.carry.epoch)
-        return State(s.q, system.outer_velocity(s.t, s.q, s.v), Clock.of(self.carry).time(s.t))
+        return State(s.q, self.stepped.outer_velocity(s.t, s.q, s.v), self.clock.time(s.t))
 
     @cached_property
     def clock(self) -> Clock:
@@ -159,8 +159,13 @@ class Solution:
 
     @property
     def running(self) -> System:
-        """The system as the run saw it: its t is `elapsed`."""
+        """The system since the start of the run: its t is `elapsed`."""
         return self.system.since(self.clock.epoch)
+
+    @property
+    def stepped(self) -> System:
+        """The system that the method stepped: another one where time runs backward."""
+        return backward(self.system).since(self.clock.epoch) if self.clock.backward else self.running
 
     @property
     def force(self) -> np.ndarray:
@@ -224,10 +229,11 @@ class Solution:
         there; else cubic for positions and linear for velocities.
         """
         times = np.atleast_1d(np.asarray(reals(times, "times", "a list of times")))
-        if times.min() < self.t[0] or times.max() > self.t[-1]:
-            msg = f"times must lie between {self.t[0]:g} and {self.t[-1]:g}"
+        low, high = sorted((self.t[0], self.t[-1]))
+        if times.min() < low or times.max() > high:
+            msg = f"times must lie between {low:g} and {high:g}"
             raise ValueError(msg)
-        system, rows, times = self.running, self.elapsed, self._elapsed(times)
+        system, rows, times = self.stepped, self.clock.turned(self.elapsed), self._since_start(times)
         right = np.clip(np.searchsorted(rows, times), 1, len(self) - 1)
         left = right - 1
         v_left_limit = self.columns.get("v_minus", self.columns["v"])
@@ -243,9 +249,9 @@ class Solution:
         exact = times == rows[right]
         return np.where(exact[:, None], self.q[right], q), np.where(exact[:, None], self.v[right], v)
 
-    def _elapsed(self, times: np.ndarray) -> np.ndarray:
-        """The time since the start; of the times of rows that of the row."""
-        elapsed, rows = times - self.clock.epoch, self.elapsed
+    def _since_start(self, times: np.ndarray) -> np.ndarray:
+        """The time since the start as the run counts it, rising; of the times of rows that of the row."""
+        elapsed, rows = self.clock.turned(times - self.clock.epoch), self.clock.turned(self.elapsed)
         right = np.clip(np.searchsorted(rows, elapsed), min(1, len(rows) - 1), len(rows) - 1)
         nearest = np.where(np.abs(rows[right - 1] - elapsed) < np.abs(rows[right] - elapsed), right - 1, right)
         return np.where(self.t[nearest] == times, rows[nearest], elapsed)
@@ -253,11 +259,11 @@ class Solution:
     def interpolated(self, times: Any) -> Solution:
         """The solution at given times: q and v interpolated, everything else from the step that contains the time."""
         times = np.atleast_1d(np.asarray(times, float))
-        elapsed = self._elapsed(times)
-        rows = np.clip(np.searchsorted(self.elapsed, elapsed), 0, len(self) - 1)
+        elapsed = self._since_start(times)
+        rows = np.clip(np.searchsorted(self.clock.turned(self.elapsed), elapsed), 0, len(self) - 1)
         columns = {name: values[rows] for name, values in self.columns.items()}
         columns["q"], columns["v"] = self.at(times)
-        columns["t"], columns["elapsed"] = times, elapsed
+        columns["t"], columns["elapsed"] = times, self.clock.turned(elapsed)
         parts = (self.system, self.method, self.stepping)
         sampled = Solution(*parts, columns, self.carry, self.timing, self.choice)
         sampled.notes, sampled.keeps, sampled.kept = self.notes, self.keeps, self.kept

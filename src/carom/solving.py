@@ -53,7 +53,7 @@ def solve(
     Args:
         system: the equations: masses, potential, forces, constraints, contacts, friction.
         state: where to start.
-        t1: end of the run.
+        t1: end of the run; before `state.t` for one backward in time, without contacts and friction.
         rtol: relative tolerance of coordinates and velocities, at least 1e-13.
         atol: absolute tolerance, a number or one per coordinate.
         save_at: times at which to keep values; by default every step.
@@ -162,5 +162,6 @@ def at_rest(system: System, t: Any, q: Any, v: Any) -> bool:
 def difference(one: Solution, other: Solution) -> float:
     """The largest difference of coordinates in units of the largest one, at many rows of the other solution."""
     rows = np.unique(np.linspace(0, len(other) - 1, _COMPARED).astype(int))
-    rows = rows[(other.t[rows] >= one.t[0]) & (other.t[rows] <= one.t[-1])]
+    low, high = sorted((one.t[0], one.t[-1]))
+    rows = rows[(other.t[rows] >= low) & (other.t[rows] <= high)]
     return float(np.max(np.abs(one.at(other.t[rows])[0] - other.q[rows])) / (np.max(np.abs(one.q)) + 1e-290))

@@ -182,7 +182,8 @@ class Mark(eqx.Module):
 class Carry(eqx.Module):
     """Everything a run needs to go on: the whole of it is stored for `carom.resume`.
 
-    Inside a run time is the time since its start: `state.t` and `ends` are elapsed times. `instants` are the same ends
+    Inside a run time is the time since its start: `state.t` and `ends` are elapsed times, positive also in a run that
+    goes backward (whose velocities have the other sign, `carom.systems.backward`). `instants` are the same ends
     as the user knows them, the first of them the epoch that is added to t wherever a user's function is called.
     `work` is the work of all laws since the start, after step k in its entry k modulo its length, so that a stepping
     that goes back takes its work back; the loop keeps it. `kept` are the memories of keeps (`carom.keep`), `pairs` the
@@ -220,17 +221,22 @@ class Clock:
     def __init__(self, instants: Any, ends: Any):
         self.instants, self.ends = np.asarray(instants), np.asarray(ends)
         self.epoch = self.instants[0]
+        self.backward = bool(self.instants[-1] < self.epoch)
 
     @classmethod
     def of(cls, carry: Carry) -> Clock:
         """The clock of a run."""
         return cls(carry.instants, carry.ends)
 
+    def turned(self, x: Any) -> Any:
+        """What changes its sign with the direction of time, from the user's to the run's and back."""
+        return 0.0 - x if self.backward else x
+
     def time(self, elapsed: Any) -> np.ndarray:
         """The user's times, from elapsed ones."""
         elapsed = np.asarray(elapsed)
         place = np.minimum(np.searchsorted(self.ends, elapsed), len(self.ends) - 1)
-        return np.where(self.ends[place] == elapsed, self.instants[place], self.epoch + elapsed)
+        return np.where(self.ends[place] == elapsed, self.instants[place], self.epoch + self.turned(elapsed))
 
 
 class Row(eqx.Module):

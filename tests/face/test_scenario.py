@@ -79,7 +79,12 @@ MISTAKES = {
     "no method's argument": ("TailoredTheta()", "TailoredTheta(colour=1)", 2, "colour"),
     "two steppings": ("h = 0.5", "h = 0.5\nstepping = 'Constant(0.5)'", 4, "either h (a constant step) or stepping"),
     "negative step": ("h = 0.5", "h = -0.5", 4, "h must be positive"),
-    "end before start": ("t1 = 10.0", "t1 = -1.0", 3, "t1 must be finite and not before the start"),
+    "end before start": (
+        "t1 = 10.0",
+        "t1 = -1.0",
+        3,
+        "TailoredTheta runs forward in time only",
+    ),
     "too many frames": ("frames = 20", "frames = 1000000", 12, "from 2 to 5000"),
     "a method that lacks its tableau": ("TailoredTheta()", "IRK()", 2, "IRK: missing a required argument: 'tableau'"),
     "too deep a method": ("TailoredTheta()", "-" * 3000 + "1", 2, "nested too deeply"),

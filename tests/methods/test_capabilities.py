@@ -29,6 +29,7 @@ def instance(kind: type[AbstractMethod]) -> AbstractMethod:
         "ExplicitRK": lambda: carom.ExplicitRK(carom.explicit(2)),
         "AsynchronousPseudoEnergy": lambda: carom.AsynchronousPseudoEnergy([0], 2),
         "Composed": lambda: carom.Composed(carom.PseudoEnergy()),
+        "Extrapolated": lambda: carom.Extrapolated(carom.MoreauMidpoint()),
         "Spark": lambda: carom.Spark(2),
         "EventCapturing": lambda: carom.EventCapturing(carom.gauss(2)),
     }

@@ -66,7 +66,7 @@ def test_wrong_numbers_are_named(build, message):
         ({"t1": 1.0}, "give either h="),
         ({"t1": 1.0, "h": 0.1, "stepping": carom.Constant(0.1)}, "give either h="),
         ({"t1": 1.0, "h": -0.1}, "h must be positive"),
-        ({"t1": -1.0, "h": 0.1}, "t1 must be finite and not before the start, got t1 = -1.0 with t0 = 0"),
+        ({"t1": -1.0, "h": 0.1}, "TailoredIRK runs forward in time only: t1 = -1 lies before the start, 0"),
         ({"t1": np.nan, "h": 0.1}, "t1 must be finite"),
         ({"t1": 1.0, "h": 0.1, "save_every": 0}, "save_every must be a whole number"),
         ({"t1": 1.0, "h": 0.1, "save_at": [2.0]}, "save_at must be times between 0 and 1"),

@@ -34,7 +34,7 @@ from carom.methods.base import AbstractMethod
 from carom.models.registry import build, registry
 from carom.pairs import Capacity
 from carom.rows import RowStore, append
-from carom.running.asking import stop_function, stride
+from carom.running.asking import instants, stepped, stop_function, stride
 from carom.running.keeping import chosen_keeps
 from carom.running.listing import first_pairs
 from carom.running.loop import Layout, Problem, Start, begin, blank_carry
@@ -106,21 +106,21 @@ def going_on(
         refuse_another(description(system, method, stepping), attributes)
         if keeps is not None:
             kept.refuse_others(keeps, attributes)
-        instants = np.full(int(attributes["ends"]), stored.t[0])
+        blank = np.full(int(attributes["ends"]), stored.t[0])
         every = save_every if keeps is None else keeps.every
-        problem = Problem(system, method, stepping, stop_function(stop), stride(every), keeps)
-        pairs = first_pairs(system, state, instants[0], stored_rooms(attributes))
-        template = (begin if method.concrete_init else blank_carry)(problem, Start(state, instants, pairs))
+        problem = Problem(stepped(system, stored.instants), method, stepping, stop_function(stop), stride(every), keeps)
+        pairs = first_pairs(system, state, blank[0], stored_rooms(attributes))
+        template = (begin if method.concrete_init else blank_carry)(problem, Start(state, blank, pairs))
         carry = _restore(template, stored.data)
         store = _restored_rows(stored, state)
     if t1 is not None:
-        carry = extend(carry, float(t1), np.asarray(system.jumps))
+        carry = extend(carry, float(t1), system)
     start, finished = Start(state, np.asarray(carry.instants), pairs), bool(carry.done)
     if keeps is None and not finished:
         kept.refuse_others(None, attributes)
     run = Run(problem, [(system, method, stepping)], start, [store], carry=carry, finished=finished)
     if run.keeping is not None:
-        run.keeping.restore(stored.kept)
+        run.keeping.restore(stored.kept, Clock.of(carry))
         run.problem.keeps.check(system, state, float(carry.instants[-1]))
     return run
 
@@ -135,7 +135,8 @@ def stored_rooms(attributes: dict[str, Any]) -> tuple[Capacity | None, ...] | No
 
 def _restored_rows(stored: Loaded, state: State) -> RowStore:
     store = RowStore(state)
-    columns = stored.columns | {"keep": np.ones(len(stored.t)), "t": stored.columns["elapsed"]}
+    elapsed = Clock(stored.instants, stored.instants).turned(stored.columns["elapsed"])
+    columns = stored.columns | {"keep": np.ones(len(stored.t)), "t": elapsed}
     first = tuple(name for name in ("k", "keep", "t", "h", "q", "v") if name in columns)
     ordered = (*first, *(n for n in columns if n not in (*first, "elapsed")))
     rows = np.concatenate([columns[n].reshape(len(stored.t), -1).astype(float) for n in ordered], axis=1)
@@ -143,18 +144,21 @@ def _restored_rows(stored: Loaded, state: State) -> RowStore:
     return store
 
 
-def extend(carry: Carry, t1: float, jumps: np.ndarray) -> Carry:
+def extend(carry: Carry, t1: float, system: System) -> Carry:
     """A carry that goes on to another end; off the grid, the grid starts anew where the run stands."""
     clock, reached = Clock.of(carry), float(carry.state.t)
     now = float(clock.time(reached))
-    if t1 < now:
-        msg = f"t1 = {t1:g} lies before the end of the stored run, t = {now:g}"
+    if clock.turned(t1 - now) < 0:
+        side, way = ("after", ", which goes backward,") if clock.backward else ("before", ",")
+        msg = f"t1 = {t1:g} lies {side} the end of the stored run{way} t = {now:g}"
         raise ValueError(msg)
-    instants = np.array([clock.epoch, *jumps[(jumps > clock.epoch) & (jumps < t1)], t1])
-    ends = instants - clock.epoch
+    if clock.backward and t1 == clock.epoch:  # nothing was computed, and only the end that was asked for tells the way
+        return eqx.tree_at(lambda c: c.done, carry, jnp.asarray(True))
+    times = instants(system, float(clock.epoch), t1)
+    ends = clock.turned(times - clock.epoch)
     ends[-1] = reached if t1 == now else ends[-1]
     segment = np.searchsorted(ends[:-1], reached, side="right") - 1
-    new = (ends, instants, np.asarray(segment, carry.segment.dtype), np.asarray(ends[-1] <= reached))
+    new = (ends, times, np.asarray(segment, carry.segment.dtype), np.asarray(ends[-1] <= reached))
     return eqx.tree_at(lambda c: (c.ends, c.instants, c.segment, c.done), carry, jax.tree.map(jnp.asarray, new))
 
 

@@ -142,5 +142,5 @@ def ring_of(memory: PyTree) -> Ring | None:
 def as_places(rows: np.ndarray, carry: Carry) -> Places:
     """Rows of a ring, one after the other, as the user sees them."""
     n = np.asarray(carry.state.q).shape[-1]
-    elapsed = rows[:, 0]
-    return Places(Clock.of(carry).time(elapsed), rows[:, 1 : n + 1], rows[:, n + 1 :], elapsed)
+    clock, elapsed = Clock.of(carry), rows[:, 0]
+    return Places(clock.time(elapsed), rows[:, 1 : n + 1], rows[:, n + 1 :], clock.turned(elapsed))

@@ -56,7 +56,7 @@ class AbstractInstants(AbstractKeep):
 
 
 class Strobe(AbstractInstants):
-    """The state once per period: at t0 + k period, from t0 + after on.
+    """The state once per period: at t0 + k period, from t0 + after on (t0 - k period in a run that goes backward).
 
     Where constant steps divide the period, to rounding, every n-th step is taken, else the state is interpolated.
 
@@ -124,19 +124,24 @@ class Times(AbstractInstants):
     def check(self, name: str, system: System, state: State, t1: float) -> None:
         """The run must come by."""
         t0 = float(state.t)
-        if self.times[0] < t0 or self.times[-1] > t1:
-            outside = self.times[(self.times < t0) | (self.times > t1)][0]
+        low, high = min(t0, t1), max(t0, t1)
+        if self.times[0] < low or self.times[-1] > high:
+            outside = self.times[(self.times < low) | (self.times > high)][0]
             msg = f"{name}: times must lie between {t0:g} and {t1:g}, got {outside:g}"
             raise ValueError(msg)
 
+    def in_order(self, backward: bool) -> Any:
+        """The times as the run comes by."""
+        return self.times[::-1] if backward else self.times
+
     def at(self, k: Array, system: System, stepping: Any) -> Array:
         """The k-th of the times; after them, never."""
-        t = jnp.asarray(self.times)[jnp.minimum(k, len(self.times) - 1)] - system.epoch
-        return jnp.where(k < len(self.times), t, jnp.inf)
+        t = jnp.asarray(self.in_order(system.backward))[jnp.minimum(k, len(self.times) - 1)] - system.epoch
+        return jnp.where(k < len(self.times), system.turned(t), jnp.inf)
 
     def init(self, system: System, state: State) -> Marked:
         """The start may be among the times, more than once."""
-        first = jnp.sum(jnp.asarray(self.times) <= system.epoch + state.t)
+        first = jnp.sum(system.turned(jnp.asarray(self.times) - system.epoch) <= state.t)
         ring = Ring.of(place(system, state), False, len(self.times))
         rows = jnp.where((jnp.arange(len(self.times)) < first)[:, None], place(system, state), ring.rows)
         return Marked(first, Ring(rows, first))
@@ -159,7 +164,7 @@ class Section(AbstractKeep):
 
     Args:
         f: function of (t, q, v), (q, v) or (q).
-        direction: "rising", "falling" or "both".
+        direction: "rising", "falling" or "both", in time, whichever way the run goes.
         last: how many of the latest to keep; None keeps all.
 
     Example:
@@ -213,7 +218,7 @@ class Section(AbstractKeep):
             sides.append(jnp.where(sign == 0, sides[-1], sign))
         before, after = jnp.stack(sides[:-1]), jnp.stack(sides[1:])
         crossed = taken.accepted & (before * after < 0)
-        wanted = crossed & (after != -_DIRECTIONS[self.direction])
+        wanted = crossed & (after != -taken.system.turned(_DIRECTIONS[self.direction]))
         found = bisected(lambda t: after * jax.vmap(value)(t) > 0, times[:-1], times[1:], wanted)
         places = jax.lax.cond(
             jnp.any(wanted),
@@ -262,5 +267,5 @@ class Final(AbstractKeep):
 
     def result(self, memory: None, places: Places, solution: Any) -> Places:
         """The last state as it is."""
-        state, elapsed = solution.state, solution.carry.state.t
+        state, elapsed = solution.state, solution.clock.turned(solution.carry.state.t)
         return Places(*(np.asarray(x) for x in (state.t, state.q, state.v, elapsed)))

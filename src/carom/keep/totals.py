@@ -151,7 +151,7 @@ class Reduce(AbstractKeep):
     def update(self, memory: Any, taken: Taken) -> Any:
         """One call of the user's function."""
         row = taken.row
-        value = self.updated(memory, taken.system.given, row.t, row.q, row.v, row.h)
+        value = self.updated(memory, taken.system.given, taken.system.turned(row.t), row.q, row.v, row.h)
         return choose(taken.accepted, jax.tree.map(lambda x, old: x.astype(old.dtype), value, memory), memory)
 
     def result(self, memory: Any, places: Places, solution: Any) -> Any:

@@ -97,7 +97,7 @@ def energy_drift(solution: Solution, since: float | None = None) -> Drift:
     Example:
         >>> carom.measures.energy_drift(sol).bound
     """
-    used = solution.t >= (solution.t[0] if since is None else since)
+    used = solution.clock.turned(solution.t - (solution.t[0] if since is None else since)) >= 0
     t, error = solution.t[used], solution.account.energy[used]
     error = error - error[0]
     return Drift(float(np.polyfit(t - t[0], error, 1)[0]), float(np.max(np.abs(error))))

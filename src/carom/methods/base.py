@@ -28,6 +28,7 @@ class Gives(enum.StrEnum):
     SYMMETRIC_ERROR = "symmetric error estimate"  # `Info.error` of the order `error_orders[0]`
     ERROR_RATIO = "error in units of its tolerance"  # `Info.error`
     MOMENTUM_JUMP = "momentum jump"  # `Info.extra["jump"]`
+    BACKWARD = "runs backward in time"  # smooth steps, which make sense with any sign of the forces that dissipate
 
 
 class AbstractMethod(eqx.Module):

@@ -29,7 +29,7 @@ def payload(
 ) -> dict[str, Any]:
     """Everything the page needs; `attributes` are those of the file of the run."""
     t = run.columns["t"]
-    times = np.linspace(t[0], t[-1], min(frames, max(2, 20 * len(t))))
+    times = np.linspace(t.min(), t.max(), min(frames, max(2, 20 * len(t))))
     picture = picture_of(run, times, drawing)
     return {
         "title": title or (origin_of(run)[0] or "carom run").replace("_", " "),
@@ -56,7 +56,8 @@ def picture_of(run: Any, times: np.ndarray, drawing: Draw | None = None) -> Draw
 
 def at(t: np.ndarray, rows: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Rows at other times, on straight lines between those stored."""
-    return np.stack([np.interp(times, t, column) for column in rows.T], axis=1)
+    order = slice(None, None, -1 if t[-1] < t[0] else 1)
+    return np.stack([np.interp(times, t[order], column[order]) for column in rows.T], axis=1)
 
 
 def packed(values: Any, kind: str = "<f8") -> str:
@@ -241,13 +242,13 @@ def space_time(title: str, t: np.ndarray, rows: np.ndarray) -> dict[str, Any] | 
     """A picture of many coordinates over time: place upward, time to the right."""
     if rows.shape[1] <= _MOST_LINES:
         return None
-    columns = np.linspace(t[0], t[-1], 480)
+    span = [float(t.min()), float(t.max())]
+    columns = np.linspace(span[0], span[1], 480)
     kept = np.unique(np.linspace(0, rows.shape[1] - 1, min(rows.shape[1], 160)).round().astype(int))
     image = at(t, rows[:, kept], columns).T
     limit = float(np.abs(image).max()) or 1.0
     bytes_ = np.round(127 + 127 * image / limit).astype(np.uint8)
     plain = {"rows": len(kept), "columns": 480, "limit": limit, "of": rows.shape[1]}
-    span = [float(t[0]), float(t[-1])]
     return plain | {
         "kind": "image",
         "title": title,

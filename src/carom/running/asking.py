@@ -19,7 +19,7 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
-from carom.methods.base import AbstractMethod
+from carom.methods.base import AbstractMethod, Gives
 from carom.running.compiled import remembered, split
 from carom.solvers.contact_solver import AbstractContactSolver
 from carom.solvers.newton import Newton
@@ -27,6 +27,7 @@ from carom.state import State, reals, shortened
 from carom.stepping.base import AbstractStepping
 from carom.stepping.grid import Constant
 from carom.systems.arguments import UserFunction, names_of, user_function, users_frame, whole
+from carom.systems.backward import backward
 from carom.systems.check import check_once
 from carom.systems.features import Feature
 from carom.systems.probe import probe_stop
@@ -37,13 +38,24 @@ _MOST_STEPS = 10**18
 
 
 def segment_ends(system: System, state: State, t1: float) -> np.ndarray:
-    """Start, jumps strictly inside, end."""
-    t0 = float(state.t)
+    """Start, jumps strictly inside, end; falling where the run goes backward in time."""
     t1 = t1 if isinstance(t1, float) else end_time(t1)
-    if not t0 <= t1 < np.inf:
-        msg = f"t1 must be finite and not before the start, got t1 = {t1} with t0 = {t0:g}"
+    if not math.isfinite(t1):
+        msg = f"t1 must be finite, got t1 = {t1}"
         raise ValueError(msg)
+    return instants(system, float(state.t), t1)
+
+
+def instants(system: System, t0: float, t1: float) -> np.ndarray:
+    """Two times and the jumps between them, in order."""
+    if t1 < t0:
+        return instants(system, t1, t0)[::-1]
     return np.array([t0, *(t for t in _jumps(system) if t0 < t < t1), t1])
+
+
+def stepped(system: System, ends: np.ndarray) -> System:
+    """The system that a run over these segments steps: that of time running backward where they fall."""
+    return backward(system) if ends[-1] < ends[0] else system
 
 
 def end_time(t1: Any) -> float:
@@ -90,11 +102,11 @@ def refuse(system: System, state: State, method: AbstractMethod, stepping: Abstr
 
 def caution(system: System, state: State, method: AbstractMethod, stepping: AbstractStepping, ends: np.ndarray) -> None:
     """Warn about what can run, but perhaps not as it was meant."""
-    span = float(ends[-1] - ends[0])
+    span = abs(float(ends[-1] - ends[0]))
     if ends[0] != 0:
         system, state = system.since(ends[0]), State(state.q, state.v)
     type(method).caution(method, system, state, stepping.longest, span)
-    told = type(stepping).caution(stepping, span) if span else None
+    told = type(stepping).caution(stepping, float(ends[-1] - ends[0])) if span else None
     resolution = float(np.spacing(np.abs(ends).max()))
     if told is None and resolution > _COARSE * span > 0 and sees_time(system):
         told = (
@@ -206,6 +218,9 @@ def refuse_features(
         raise ValueError(msg)
     if system.is_listed and type(stepping).ahead is AbstractStepping.ahead:
         msg = f"{type(stepping).__name__} does not take lists of pairs: use h= or carom.Prescribed"
+        raise ValueError(msg)
+    if ends[-1] < ends[0] and Gives.BACKWARD not in method.gives:
+        msg = f"{type(method).__name__} runs forward in time only: t1 = {ends[-1]:g} lies before the start, {ends[0]:g}"
         raise ValueError(msg)
     for objection in (type(method).objection(method, system), type(stepping).objection(stepping, system, state, ends)):
         if objection:

@@ -36,6 +36,7 @@ from carom.state import State, Status
 from carom.stepping.base import AbstractStepping
 from carom.stepping.grid import Constant
 from carom.systems.arguments import users_frame
+from carom.systems.backward import backward
 from carom.systems.check import check_lanes
 from carom.systems.system import System
 
@@ -92,6 +93,12 @@ def simulate_batch(
         spans = {(times[0], times[-1]): lane for lane, times in zip(lanes, ends)}
         for (_, end), lane in spans.items():
             keeps.check(lane["system"], lane["state"], float(end))
+    if any(times[-1] < times[0] for times in ends):
+        if any(times[-1] > times[0] for times in ends):
+            msg = "t1: some lanes go forward in time and some backward; run them in two batches"
+            raise ValueError(msg)
+        trees = [backward(lane["system"]) for lane in (lanes if "system" in batched else lanes[:1])]
+        kinds["system"], axes["system"] = shared(*stack(trees, "system"))
     every = stride(save_every if keeps is None else keeps.every)
     problem = Problem(kinds["system"], kinds["method"], kinds["stepping"], stop_function(stop), every, keeps)
     spread_over = Problem(axes["system"], axes["method"], axes["stepping"], None, None)

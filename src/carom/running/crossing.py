@@ -59,7 +59,7 @@ def _calm(width: Array, start: tuple[Array, ...], end: tuple[Array, ...]) -> Any
 def number_at(fn: Any, system: System, state: State) -> Array:
     """A user's function of (t, q, v), with the velocity that the user sees, as one number."""
     v = system.outer_velocity(state.t, state.q, state.v)
-    return jnp.asarray(fn(system.given, t=state.t, q=state.q, v=v), float).reshape(())
+    return jnp.asarray(fn(system.given, t=system.turned(state.t), q=state.q, v=v), float).reshape(())
 
 
 def looks(value: Callable[[Array], Array], a: Array, b: Array) -> tuple[Array, Array]:

@@ -25,7 +25,8 @@ def created_energy(solution: Solution) -> float:
     """By how much the energy rose above what the named forces brought in, relative to all energy there was to exchange.
 
     Nothing in mechanics does that: a clearly positive number means that the steps are too long. Zero is returned where
-    energy may come in otherwise: friction with a moving belt, or masses, potentials, constraints or contacts that move.
+    energy may come in otherwise: friction with a moving belt, masses, potentials, constraints or contacts that move, or
+    rate damping backward in time.
 
     Example:
         >>> assert carom.measures.created_energy(sol) < 0.05
@@ -36,8 +37,11 @@ def created_energy(solution: Solution) -> float:
     driven = moves(system) or any(group.slip_velocity is not None for group in system.contact_groups)
     if driven or system.friction is not None or Feature.MULTIPLIER_FORCES in system.features:
         return 0.0
-    power = np.maximum(np.asarray(_power(system, solution.elapsed, solution.q, solution.v)), 0.0)
-    work = np.append(0.0, np.cumsum(0.5 * (power[1:] + power[:-1]) * np.diff(solution.elapsed)))
+    if solution.clock.backward and system.rate_damping:
+        return 0.0
+    power = solution.clock.turned(np.asarray(_power(system, solution.elapsed, solution.q, solution.v)))
+    power = np.maximum(power, 0.0)
+    work = np.append(0.0, np.cumsum(0.5 * (power[1:] + power[:-1]) * np.abs(np.diff(solution.elapsed))))
     exchanged = account.kinetic[0] + account.potential[0] - np.min(account.potential) + work[-1]
     created = np.max(account.energy - account.energy[0] - work)
     return float(created / max(exchanged, 1e-9 * abs(account.energy[0]), np.finfo(float).tiny))

@@ -57,11 +57,11 @@ class Keeping:
         self.keeps = keeps
         self.grown: list[dict[str, Grown]] = [{name: Grown() for name in keeps.growing} for _ in range(lanes)]
 
-    def restore(self, stored: dict[str, Any]) -> None:
+    def restore(self, stored: dict[str, Any], clock: Clock) -> None:
         """Begin with the places of a stored run."""
         for name, grown in self.grown[0].items():
             p = stored[name]
-            grown.__init__(np.concatenate([p.elapsed[:, None], p.q, p.v], axis=1))
+            grown.__init__(np.concatenate([clock.turned(p.elapsed)[:, None], p.q, p.v], axis=1))
 
     def take(self, carry: Carry, goes_back: bool) -> None:
         """After a chunk: take the places that would be overwritten, of every lane."""
@@ -126,7 +126,7 @@ def thin(stores: list[RowStore], keeps: Keeps | None) -> None:
     """Let the stores drop rows that no time of `carom.keep.times` needs."""
     if keeps is not None and keeps.times is not None:
         for store in stores:
-            store.wanted = keeps.times[1].times - float(store.start.t)
+            store.wanted = np.sort(np.abs(keeps.times[1].times - float(store.start.t)))
 
 
 def at_kept_times(solution: Solution) -> Solution:
@@ -135,7 +135,7 @@ def at_kept_times(solution: Solution) -> Solution:
         return solution
     name, times = solution.keeps.times
     found = solution.kept[name]
-    sampled = solution.interpolated(reached(solution, times.times))
+    sampled = solution.interpolated(reached(solution, times.in_order(solution.clock.backward)))
     for column in ("q", "v"):
         sampled.columns[column][: len(found.t)] = getattr(found, column)
     return sampled
@@ -155,4 +155,5 @@ def warn_of_keeps(solution: Solution) -> None:
 def reached(solution: Solution, save_at: Numbers) -> np.ndarray:
     """The times that a run got to; if it was stopped before the last of them, its end in their place."""
     times, end = np.atleast_1d(np.asarray(save_at, float)), solution.t[-1]
-    return times if np.max(times) <= end else np.append(times[times <= end], end)
+    came_by = times >= end if solution.clock.backward else times <= end
+    return times if came_by.all() else np.append(times[came_by], end)

@@ -279,7 +279,7 @@ blank_carry = blank(begin)
 
 
 def _begin(problem: Problem, state: State, instants: Any, pairs: Any) -> Carry:
-    epoch, ends = instants[0], instants - instants[0]
+    epoch, ends = instants[0], problem.system.turned(instants - instants[0])
     system, t = problem.system.since(epoch, pairs), ends[0]
     state = state.moved(t, state.q, system.inner_velocity(t, state.q, state.v))
     memory = problem.method.init(system, state)

@@ -40,7 +40,7 @@ class Bar(Progress):
         )
         self.bar = Progress(*columns, TimeRemainingColumn())
         self.bar.start()
-        self.task = self.bar.add_task("", total=self.t1 - self.t0, t=self.t0, t1=self.t1, note="")
+        self.task = self.bar.add_task("", total=abs(self.t1 - self.t0), t=self.t0, t1=self.t1, note="")
 
     def update(self, t: float, steps: int, note: str = "") -> None:
         """Move the bar."""
@@ -49,7 +49,7 @@ class Bar(Progress):
             self.show()
         if self.bar is not None:
             note = f"{note}, {steps} steps, {steps / elapsed:,.0f}/s".removeprefix(", ")
-            self.bar.update(self.task, completed=t - self.t0, t=t, note=note)
+            self.bar.update(self.task, completed=abs(t - self.t0), t=t, note=note)
 
     def __exit__(self, *_: Any) -> None:
         if self.bar is not None:

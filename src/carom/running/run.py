@@ -23,6 +23,7 @@ from carom.running.asking import (
     refuse_kinds,
     refuse_traced,
     segment_ends,
+    stepped,
     stop_function,
     stride,
 )
@@ -139,7 +140,9 @@ class Run:
         """Time of the slowest lane."""
         if self._carry is None:
             return float(np.min(np.asarray(self.start.state.t)))
-        return float(np.min(np.asarray(self._carry.instants)[..., 0] + np.asarray(self._carry.state.t)))
+        system, elapsed = self.problem.system, np.asarray(self._carry.state.t)
+        slowest = np.max if system.backward else np.min
+        return float(slowest(np.asarray(self._carry.instants)[..., 0] + system.turned(elapsed)))
 
     def go(self, callback: Callable[[Run], Any] | None, bar: Progress) -> None:
         """Chunk after chunk to the end."""
@@ -212,7 +215,8 @@ def simulate(
         system: the equations.
         state: where to start; its `t` is the first time.
         method: one step.
-        t1: end of the run; every stepping lands exactly on it.
+        t1: end of the run; every stepping lands exactly on it. Before `state.t` the run goes backward in time, with
+            methods that can (Runge-Kutta methods, Spark, StormerVerlet).
         h: constant step size (short for `stepping=Constant(h)`).
         stepping: who chooses the step size; give this or `h`.
         save_every: keep every n-th step (and the first, the last, and those with events).
@@ -260,7 +264,7 @@ def prepare(
     if keeps is not None:
         keeps.check(system, state, float(ends[-1]))
         save_every = keeps.every
-    problem = Problem(system, method, stepping, ending, stride(save_every), keeps)
+    problem = Problem(stepped(system, ends), method, stepping, ending, stride(save_every), keeps)
     parts, finished = [(system, method, stepping)], bool(ends[0] == ends[-1])
     start = Start(state, ends, first_pairs(system, state, ends[0]))
     return Run(problem, parts, start, [RowStore(state)], rows=rows, finished=finished)
@@ -294,14 +298,14 @@ def raise_failure(run: Run, solution: Solution) -> NoReturn:
     if named := not_finite(solution):
         msg = f"{named}: the run ends there"
         raise SimulationError(msg, solution, Status.NOT_FINITE)
-    ahead = (solution.running, carry.state, reach(solution), run.problem.stop)
+    ahead = (solution.stepped, carry.state, reach(solution), run.problem.stop)
     if status not in _KNOWN and (named := not_finite_ahead(*ahead)):
         msg = f"{named}: the run ends {where} with {type(run.problem.method).__name__}"
         raise SimulationError(msg, solution, Status.NOT_FINITE)
     cause, remedy = status.message
     if status is Status.STEP_TOO_SMALL:
         remedy = solution.stepping.remedy
-    more = solution.method.explain(solution.running, carry.state, carry.memory, status)
+    more = solution.method.explain(solution.stepped, carry.state, carry.memory, status)
     msg = f"{cause} {where} with {type(run.problem.method).__name__}. {remedy}. {more}".strip()
     raise SimulationError(msg, solution, status)
 

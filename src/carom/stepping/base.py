@@ -59,7 +59,7 @@ class AbstractStepping(eqx.Module):
         return None
 
     def caution(self, span: float) -> str | None:
-        """What to warn about before a run of length `span`; None if nothing."""
+        """What to warn about before a run with t1 - t0 = `span`; None if nothing."""
         return None
 
 

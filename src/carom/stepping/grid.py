@@ -62,7 +62,7 @@ class Constant(AbstractStepping):
 
     def objection(self, system: System, state: State, ends: Any) -> str | None:
         """The run must come to its end."""
-        span = float(ends[-1] - ends[0])
+        span = abs(float(ends[-1] - ends[0]))
         if span > _MOST_STEPS * float(self.h):
             many = span / float(self.h)
             return f"h = {float(self.h):g} is too small for a run of length {span:g}: it would take {many:.2g} steps"
@@ -70,7 +70,7 @@ class Constant(AbstractStepping):
 
     def caution(self, span: float) -> str | None:
         """A step longer than the run is cut."""
-        if self.h <= span * (1 + SAME):
+        if self.h <= abs(span) * (1 + SAME):
             return None
         return f"h = {float(self.h):g} is longer than the run, t1 - t0 = {span:g}, which becomes one step"
 
@@ -138,9 +138,9 @@ class Prescribed(AbstractStepping):
 
     def objection(self, system: System, state: State, ends: Any) -> str | None:
         """The steps must reach t1."""
-        total, wanted = float(np.sum(self.steps)), float(ends[-1] - ends[0])
+        total, wanted = float(np.sum(self.steps)), abs(float(ends[-1] - ends[0]))
         if total < wanted * (1 - 1e-12) - 2 * np.spacing(np.abs(ends).max()):
-            return f"Prescribed: the steps add up to {total:g}, but t1 - t0 = {wanted:g}"
+            return f"Prescribed: the steps add up to {total:g}, but t1 - t0 = {float(ends[-1] - ends[0]):g}"
         return None
 
     def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> GridPosition:

@@ -147,7 +147,8 @@ def not_finite_ahead(system: System, state: State, reach: float, stop: Any = Non
                 name = laws_of(system, state).called(i) if role in _OF_CONTACTS else str(i)
                 which = f" {name}" if role in _COUNTED else ""
                 kind = "NaN" if np.isnan(values).any() else "infinite"
-                return f"{role}{which} is {kind} at t = {float(system.epoch + t):.9g}, q = {np.asarray(q)[:4]}"
+                when = float(system.epoch + system.turned(t))
+                return f"{role}{which} is {kind} at t = {when:.9g}, q = {np.asarray(q)[:4]}"
     return ""
 
 
@@ -155,7 +156,7 @@ def _values_by_name(system: System, t: Array, q: Array, v: Array, stop: Any) -> 
     p, rate = system.given, system.rate(t, q, v)
     lam = jnp.zeros(system.constraint(t, q).size)
     if stop is not None:
-        yield "stop", stop(p, t=t, q=q, v=system.outer_velocity(t, q, v))
+        yield "stop", stop(p, t=system.turned(t), q=q, v=system.outer_velocity(t, q, v))
     if system.contacts is not None or system.friction is not None:
         at = contact_rows(system, t, q, v)
         laws, sizes = at.laws, at.laws.by_law(jnp.abs(at.gamma))

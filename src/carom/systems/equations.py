@@ -51,6 +51,7 @@ class Equations(eqx.Module):
     epoch: Any
     pairs: Any
     jumps: Array
+    backward: bool = eqx.field(static=True)
     structure: str = eqx.field(static=True)
     labels: tuple[str, ...] = eqx.field(static=True)
     units: tuple[str, ...] = eqx.field(static=True)
@@ -116,10 +117,14 @@ class Equations(eqx.Module):
         where = lambda s: (s.epoch, s.contacts, s.pairs)  # noqa: E731
         return eqx.tree_at(where, self, (epoch, groups, pairs), is_leaf=lambda x: x is None)
 
+    def turned(self, x: Any) -> Any:
+        """What changes its sign with the direction of time, as the user knows it: times since the start, velocities."""
+        return -x if self.backward else x
+
     def beside(self, t: Any, side: float) -> Any:
         """The next elapsed time before (`side` -1) or after t (1) that the user's functions can tell from it."""
         xp = np if isinstance(t, np.ndarray) else jnp
-        size = xp.maximum(abs(t), abs(self.epoch + t))
+        size = xp.maximum(abs(t), abs(self.epoch + self.turned(t)))
         apart = t + side * 2 * (xp.nextafter(size, np.inf) - size)  # two, as the sum of both times is rounded
         return xp.where(self.epoch == 0, xp.nextafter(t, side * np.inf), apart)
 
@@ -279,11 +284,12 @@ class Equations(eqx.Module):
 
     def inner_velocity(self, t: Array, q: Array, v: Array) -> Array:
         """The velocity variable a method steps, from the one the user gives."""
+        v = self.turned(v)
         return v if self.shift is None else v - self.shift(self, t, q)
 
     def outer_velocity(self, t: Array, q: Array, v: Array) -> Array:
         """The velocity the user sees, from the variable a method steps."""
-        return v if self.shift is None else v + self.shift(self, t, q)
+        return self.turned(v if self.shift is None else v + self.shift(self, t, q))
 
     def constraint(self, t: Array, q: Array) -> Array:
         """g(t, q) of the bilateral constraints, a vector."""

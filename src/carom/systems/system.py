@@ -101,6 +101,7 @@ class System(Equations):
         self.params = None if params is None else given_params(params)
         self.epoch, self.pairs = np.float64(0.0), None
         self.jumps = given_jumps(jumps)
+        self.backward = False
         if structure not in ("auto", "dense", "tridiagonal"):
             msg = f"structure must be 'auto', 'dense' or 'tridiagonal', got '{structure}'"
             raise ValueError(msg)

@@ -11,6 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from carom.methods.base import Gives
 from carom.methods.pseudo_energy.pseudo_energy import evaluations
 from carom.methods.stability import LimitedMethod
 from carom.names import register
@@ -35,6 +36,7 @@ class StormerVerlet(LimitedMethod):
     beyond_limit: bool = eqx.field(default=False, static=True)
 
     handles = frozenset({Feature.MASS_MATRIX})
+    gives = frozenset({Gives.WHOLE_STEPS, Gives.BACKWARD})
 
     @property
     def order(self) -> int:

@@ -24,9 +24,9 @@ class TableauMethod(AbstractMethod):
 
     @property
     def gives(self) -> frozenset[Gives]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The local error, where the tableau has an embedded companion."""
+        """Steps in both directions, and the local error where the tableau has an embedded companion."""
         estimate = {Gives.LOCAL_ERROR} if embedded(self.tableau) else set()
-        return frozenset({Gives.WHOLE_STEPS} | estimate)
+        return frozenset({Gives.WHOLE_STEPS, Gives.BACKWARD} | estimate)
 
     @property
     def error_orders(self) -> tuple[int, int]:

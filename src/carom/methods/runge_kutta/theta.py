@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from carom.methods.base import SMOOTH, AbstractMethod
+from carom.methods.base import SMOOTH, AbstractMethod, Gives
 from carom.methods.runge_kutta.irk import first_order_field, neighbour_jacobian, newton_info, velocity_in_force
 from carom.names import register
 from carom.solvers.newton import Newton
@@ -31,6 +31,7 @@ class Theta(AbstractMethod):
     newton: Newton = Newton()
 
     handles = SMOOTH
+    gives = frozenset({Gives.WHOLE_STEPS, Gives.BACKWARD})
 
     def __check_init__(self):
         if isinstance(self.theta, (int, float)) and not 0 < self.theta <= 1:

@@ -82,7 +82,7 @@ class Spark(AbstractMethod):
             Feature.HAMILTONIAN,
         }
     )
-    gives = frozenset({Gives.WHOLE_STEPS, Gives.SYMMETRIC_ERROR, Gives.LOCAL_ERROR})
+    gives = frozenset({Gives.WHOLE_STEPS, Gives.SYMMETRIC_ERROR, Gives.LOCAL_ERROR, Gives.BACKWARD})
 
     def __init__(
         self,
