@@ -26,9 +26,10 @@ def read(path: Path) -> LocalProblem | GlobalProblem:
     with h5py.File(path) as file:
         for name, kind, matrices, vectors in (_LOCAL, _GLOBAL):
             if name in file:
-                data = {k: _matrix(file[name], k) for k, needed in matrices.items() if needed or k in file[name]}
-                data |= {k: _array(file[name], f"vectors/{k}") for k, v in vectors.items() if v or f"vectors/{k}" in file[name]}
-                return kind(dimension=_number(file[name], "spacedim"), **data, **_described(file, name))
+                group: Any = file[name]
+                data = {k: _matrix(group, k) for k, needed in matrices.items() if needed or k in group}
+                data |= {k: _array(group, p) for k, p in _paths(group, vectors)}
+                return kind(dimension=_number(group, "spacedim"), **data, **_described(file, name))
         held = ", ".join(file) or "nothing"
     msg = f"expected a group fclib_local or fclib_global, found {held}"
     raise ValueError(msg)
@@ -55,6 +56,11 @@ def write(problem: LocalProblem | GlobalProblem, path: Path, solution: dict[str,
                 file[f"guesses/{i}/{key}"] = values
         if problem.guesses:
             file["guesses/number_of_guesses"] = np.array([len(problem.guesses)], np.int32)
+
+
+def _paths(group: Any, vectors: dict[str, bool]) -> list[tuple[str, str]]:
+    """Names of the vectors that must be there or are, with their places."""
+    return [(k, f"vectors/{k}") for k, needed in vectors.items() if needed or f"vectors/{k}" in group]
 
 
 def _described(file: Any, name: str) -> dict[str, Any]:
@@ -107,7 +113,7 @@ def _matrix(group: Any, name: str) -> Any:
 
 def _refuse_wrong(group: Any, m: int, n: int, i: np.ndarray, p: np.ndarray, enough: bool) -> None:
     """Raise where indices lie outside of a matrix or its arrays do not fit each other."""
-    inside = all(np.all((0 <= x) & (x < size)) for x, size in ((i, m), (p, n)))
+    inside = all(np.all((x >= 0) & (x < size)) for x, size in ((i, m), (p, n)))
     if not (enough and inside and i.dtype.kind in "iu"):
         msg = f"{group.name}: the arrays i, p and x do not make a matrix of the size it says"
         raise ValueError(msg)

@@ -64,10 +64,11 @@ class LocalProblem(_Described):
         _vectors(self, q=W.shape[0], mu=n)
         _shaped(self, "W", W.shape[0], W.shape[0])
         if self.R is not None or self.V is not None:
-            _matrix(self, "R"), _matrix(self, "V")
-            _shaped(self, "R", self.R.shape[0], self.R.shape[0])
-            _shaped(self, "V", W.shape[0], self.R.shape[0])
-            _vectors(self, s=self.R.shape[0])
+            constraints = _matrix(self, "R").shape[0]
+            _matrix(self, "V")
+            _shaped(self, "R", constraints, constraints)
+            _shaped(self, "V", W.shape[0], constraints)
+            _vectors(self, s=constraints)
 
     @property
     def laws(self) -> Laws:
@@ -154,7 +155,7 @@ class GlobalProblem(_Described):
         """M^{-1} x."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", MatrixRankWarning)
-            y = spsolve(sparse.csc_array(self.M), x)
+            y: Any = spsolve(sparse.csc_array(self.M), x)
         if not np.all(np.isfinite(y.data if sparse.issparse(y) else y)):
             msg = "GlobalProblem: M is singular, so that no local form exists"
             raise ValueError(msg)

@@ -102,7 +102,7 @@ def _blocks(source: _Text, what: str, m: int, n: int) -> Any:
     places, area = np.array(places[:count], int), sizes[0] * sizes[1]
     data = source.numbers(count * (1 + area), what).reshape(count, 1 + area)[:, 1:]
     whole = first.size == rows + 1 and places.size == count == first[-1] and first[0] == 0
-    if not (whole and np.all(np.diff(first) >= 0) and np.all((0 <= places) & (places < columns))):
+    if not (whole and np.all(np.diff(first) >= 0) and np.all((places >= 0) & (places < columns))):
         msg = f"the block places of {what} do not make a matrix of {m} by {n}"
         raise ValueError(msg)
     blocks = data.reshape(count, sizes[1], sizes[0]).transpose(0, 2, 1)

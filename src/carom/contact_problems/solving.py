@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +12,16 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.contact_problems.problem import GlobalProblem, LocalProblem
+from carom.solvers.contact_laws import Laws
 from carom.solvers.contact_problem import ContactProblem
 from carom.solvers.contact_solver import AbstractContactSolver, ContactResult
 from carom.solvers.gauss_seidel import AcceleratedGaussSeidel
 from carom.solvers.semismooth import SemismoothNewton
-from carom.state import Status
+from carom.state import Status, reals
 
-_DENSE_UP_TO = 1000  # rows: an iteration of Newton's method is then a fraction of a second
-_MOST_DENSE = 20000  # rows
+_FEW = 100  # rows that Newton's method solves at once
+_SOME = 1000  # rows of which a matrix is factorised in a fraction of a second
+_MOST = 20000  # rows of which a matrix is formed at all
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +55,8 @@ def solve(
 
     Args:
         problem: what `read` returns, or a `LocalProblem` or `GlobalProblem` of your own.
-        solver: any of carom's; by default `SemismoothNewton` up to 1000 rows and `AcceleratedGaussSeidel` beyond.
+        solver: any of carom's; by default `SemismoothNewton` up to 100 rows and `AcceleratedGaussSeidel(tol=1e-10)`
+            beyond, followed by `SemismoothNewton` where that fails on up to 1000 rows.
         guess: impulses to start from, in the order of the problem; zero by default.
 
     Example:
@@ -63,30 +67,45 @@ def solve(
         msg = f"solve: problem must be what carom.contact_problems.read returns, got a {type(problem).__name__}"
         raise TypeError(msg)
     m, rows = local.q.size, local.laws.rows
-    if solver is None:
-        sparse = rows > _DENSE_UP_TO and not local.laws.bilateral
-        solver = AcceleratedGaussSeidel() if sparse else SemismoothNewton()
-    if solver.needs_matrix and rows > _MOST_DENSE:
-        need = 8e-9 * rows**2
-        msg = f"solve: {type(solver).__name__} needs a matrix of {need:.0f} GB here: use AcceleratedGaussSeidel()"
-        raise ValueError(msg)
-    start = np.zeros(m) if guess is None else np.asarray(guess, float)
+    start = np.zeros(m) if guess is None else reals(guess, "solve: guess", "numbers")
     if start.shape != (m,):
         msg = f"solve: guess must have {m} numbers, got an array of shape {start.shape}"
         raise ValueError(msg)
-    start = np.concatenate([start, np.zeros(rows - m)])[local.order]
-    found, u = _solved(solver, local.posed(), jnp.asarray(start))
-    P, velocity = np.zeros(rows), np.zeros(rows)
-    P[local.order], velocity[local.order] = found.P, u
-    return Result(
-        velocity[:m],
-        P[:m],
-        P[m:],
-        float(found.residual),
-        natural_map(local, P[:m], velocity[:m]),
-        int(found.iterations),
-        Status(int(found.status)),
-    )
+    P = jnp.asarray(np.concatenate([start, np.zeros(rows - m)])[local.order])
+    solvers = _usual(local.laws) if solver is None else (solver,)
+    found, u, iterations = _attempted(solvers, local.posed(), P)
+    r, velocity = np.zeros(rows), np.zeros(rows)
+    r[local.order], velocity[local.order] = found.P, u
+    near = natural_map(local, r[:m], velocity[:m])
+    return Result(velocity[:m], r[:m], r[m:], float(found.residual), near, iterations, Status(int(found.status)))
+
+
+def _attempted(
+    solvers: Sequence[AbstractContactSolver], problem: ContactProblem, P: Array
+) -> tuple[ContactResult, Array, int]:
+    """What the first solver that succeeds finds, each from where the last one ended; velocities; all iterations."""
+    first, *others = solvers
+    _refuse_too_large(first, P.size)
+    found, u = _solved(first, problem, P)
+    if int(found.status) == Status.OK or not others:
+        return found, u, int(found.iterations)
+    later, u, iterations = _attempted(others, problem, found.P)
+    return later, u, iterations + int(found.iterations)
+
+
+def _usual(laws: Laws) -> tuple[AbstractContactSolver, ...]:
+    """Newton's method for few rows; for many Gauss-Seidel, and Newton's method from there if it fails."""
+    if laws.bilateral or laws.rows <= _FEW:
+        return (SemismoothNewton(),)
+    sweeps = AcceleratedGaussSeidel(tol=1e-10)
+    return (sweeps, SemismoothNewton()) if laws.rows <= _SOME else (sweeps,)
+
+
+def _refuse_too_large(solver: AbstractContactSolver, rows: int) -> None:
+    if solver.needs_matrix and rows > _MOST:
+        name, need = type(solver).__name__, 8e-9 * rows**2
+        msg = f"solve: {name} needs a matrix of {need:.0f} GB here: use carom.contact_problems.AcceleratedGaussSeidel()"
+        raise ValueError(msg)
 
 
 @eqx.filter_jit
