@@ -10,19 +10,20 @@ have multipliers l: `u = W r + V l + q`, `V^T r + R l + s = 0`, or `M v = H r + 
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import MatrixRankWarning, spsolve
+from scipy.sparse.linalg import splu
 
 from carom.solvers.contact_laws import Laws
 from carom.solvers.contact_problem import ContactProblem, posed
 from carom.solvers.sparse import SparseDelassus
 from carom.state import reals
+
+_AT_ONCE = 256  # columns that are divided by the mass
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -153,13 +154,15 @@ class GlobalProblem(_Described):
 
     def over_mass(self, x: Any) -> Any:
         """M^{-1} x."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", MatrixRankWarning)
-            y: Any = spsolve(sparse.csc_array(self.M), x)
-        if not np.all(np.isfinite(y.data if sparse.issparse(y) else y)):
+        try:
+            factors = splu(sparse.csc_array(self.M))
+        except RuntimeError:
             msg = "GlobalProblem: M is singular, so that no local form exists"
-            raise ValueError(msg)
-        return y
+            raise ValueError(msg) from None
+        if not sparse.issparse(x):
+            return factors.solve(x)
+        parts = (x[:, k : k + _AT_ONCE].toarray() for k in range(0, x.shape[1], _AT_ONCE))
+        return sparse.hstack([sparse.csc_array(factors.solve(part)) for part in parts])
 
 
 def _matrix(problem: Any, name: str) -> Any:
@@ -183,8 +186,8 @@ def _contacts(problem: Any, rows: int, what: str) -> int:
     if problem.dimension not in (2, 3):
         msg = f"{kind}: dimension must be 2 or 3, got {problem.dimension!r}"
         raise ValueError(msg)
-    if rows % problem.dimension:
-        msg = f"{kind}: {rows} {what} are no whole number of contacts with {problem.dimension} rows each"
+    if rows % problem.dimension or not rows:
+        msg = f"{kind}: {rows} {what} are no whole number of contacts, at least one, with {problem.dimension} each"
         raise ValueError(msg)
     return rows // problem.dimension
 

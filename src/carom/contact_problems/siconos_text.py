@@ -120,14 +120,18 @@ def _sparse(source: _Text, what: str, m: int, n: int) -> Any:
         raise ValueError(msg)
     source.left, count = source.left[head.end() :], int(head[4])
     lines = source.lines(count + (0 if head[1] else n))
-    entries = np.array([line.replace(":", " ").split() for line in lines if "col" not in line], float)
-    if entries.shape != (count, 3 if head[1] else 2):
+    parts = (line.rpartition(":") for line in lines if "col" not in line)
+    entries = [[*place.split(), x] for place, _, x in parts]
+    if [len(words) for words in entries] != [3 if head[1] else 2] * count:
         msg = f"expected {count} entries of {what}"
         raise ValueError(msg)
-    *index, x = entries.T
+    *index, x = np.array(entries, float).reshape(count, -1).T
     if not head[1]:
         starts = [int(line.split()[4]) for line in lines if "col" in line]
         index.append(np.repeat(np.arange(n), np.diff([*starts, count])))
+    if any(np.any((k < 0) | (k >= size)) for k, size in zip(index, (m, n))):
+        msg = f"{what} has entries outside of {m} by {n}"
+        raise ValueError(msg)
     return sparse.csc_array(sparse.coo_array((x, tuple(k.astype(int) for k in index)), shape=(m, n)))
 
 
