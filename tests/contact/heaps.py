@@ -1,5 +1,7 @@
 """Random contact problems of disks and spheres, and a reference that shares no code with carom."""
 
+from dataclasses import replace
+
 import numpy as np
 from scipy import sparse
 
@@ -29,6 +31,12 @@ def heap(seed, contacts, dimension, mu=1.0, redundant=False):
         friction[half : 2 * half] = friction[:half]
     f = mass * rng.normal(size=mass.size)
     return GlobalProblem(sparse.diags_array(mass), H, f, np.zeros(contacts * d), friction, d)
+
+
+def held_heap():
+    """A heap of disks with two equality constraints."""
+    problem, rng = heap(2, 12, 2), np.random.default_rng(0)
+    return replace(problem, G=rng.normal(size=(problem.f.size, 2)), b=rng.normal(size=2))
 
 
 def directions(frame, side):

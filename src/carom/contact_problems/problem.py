@@ -79,9 +79,8 @@ class LocalProblem(_Described):
     @property
     def order(self) -> np.ndarray:
         """Rows in the order of carom's solvers: all normals, then friction contact by contact, then constraints."""
-        rows = np.arange(self.q.size).reshape(-1, self.dimension)
         beyond = self.q.size + np.arange(self.laws.bilateral)
-        return np.concatenate([rows[:, 0], rows[:, 1:].ravel(), beyond])
+        return np.concatenate([np.argsort(self.laws.cones(self.dimension - 1).ravel()), beyond])
 
     def posed(self) -> ContactProblem:
         """As carom's solvers take it."""

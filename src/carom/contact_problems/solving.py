@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
 from carom.contact_problems.problem import GlobalProblem, LocalProblem
+from carom.running.compiled import compiled
 from carom.solvers.contact_laws import Laws
 from carom.solvers.contact_problem import ContactProblem
 from carom.solvers.contact_solver import AbstractContactSolver, ContactResult
@@ -108,7 +108,7 @@ def _refuse_too_large(solver: AbstractContactSolver, rows: int) -> None:
         raise ValueError(msg)
 
 
-@eqx.filter_jit
+@compiled
 def _solved(solver: AbstractContactSolver, problem: ContactProblem, guess: Array) -> tuple[ContactResult, Array]:
     found = solver(problem, guess)
     return found, problem.velocity(found.P)
