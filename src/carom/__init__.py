@@ -85,6 +85,7 @@ _LAZY = {
     "report": ("carom.reports", "report"),
     "film": ("carom.reports", "film"),
     "to_diffrax": ("carom.ecosystem", "to_diffrax"),
+    "contact_problems": ("carom.contact_problems", None),
     "measures": ("carom.measures", None),
     "plots": ("carom.plots", None),
     "papers": ("carom.papers", None),

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import pandas
     import xarray
 
+    from carom.contact_problems import LocalProblem
+
 
 @dataclass(frozen=True)
 class Account:
@@ -255,6 +257,22 @@ class Solution:
         right = np.clip(np.searchsorted(rows, elapsed), min(1, len(rows) - 1), len(rows) - 1)
         nearest = np.where(np.abs(rows[right - 1] - elapsed) < np.abs(rows[right] - elapsed), right - 1, right)
         return np.where(self.t[nearest] == times, rows[nearest], elapsed)
+
+    def contact_problem(self, t: float) -> LocalProblem:
+        """The contact problem that the step containing t solved, with its closed contacts; for `MoreauMidpoint`.
+
+        Its velocities are gamma_E + eps gamma_B. Rows of all steps must have been kept.
+
+        Example:
+            >>> carom.contact_problems.write(sol.contact_problem(0.1), "step.hdf5")
+        """
+        from carom.contact_problems.steps import of_step
+
+        if not self.t[0] <= t <= self.t[-1] or len(self) < 2:
+            msg = f"t must lie between {self.t[0]:g} and {self.t[-1]:g}"
+            raise ValueError(msg)
+        row = np.searchsorted(self.elapsed, self._elapsed(np.asarray([float(t)])))[0]
+        return of_step(self, max(int(row), 1))
 
     def interpolated(self, times: Any) -> Solution:
         """The solution at given times: q and v interpolated, everything else from the step that contains the time."""

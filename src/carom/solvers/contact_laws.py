@@ -122,6 +122,14 @@ class Laws(eqx.Module):
         alone = first + self.elements + np.arange(self.bilateral)
         return tuple(np.concatenate([*parts, alone]).tolist())
 
+    def cones(self, directions: int) -> np.ndarray:
+        """Rows contact by contact, the normal first, then its directions; -1 where it has fewer than so many."""
+        rows = np.full((self.contacts, 1 + directions), -1)
+        rows[:, 0] = np.arange(self.contacts)
+        for block in self.tangential:
+            rows[block.laws, 1 : 1 + block.directions] = np.arange(self.rows)[block.rows].reshape(-1, block.directions)
+        return rows
+
     def split(self, x: Array) -> tuple[Array, list[Array], list[Array], Array]:
         """Rows as normal ones, friction of contacts and elements (each block (laws, directions)), and bilateral."""
         blocks = (self.tangential, self.sliders)

@@ -99,13 +99,18 @@ class ContactProblem(eqx.Module):
 
 
 def contact_problem(W: AbstractDirections, W_M: AbstractDirections, laws: Laws, **data: Array) -> ContactProblem:
-    """The problem with directions W and the velocities `W_M.force(P)` that impulses bring about: G = W M^{-1} W^T.
+    """The problem with directions W and the velocities `W_M.force(P)` that impulses bring about: G = W M^{-1} W^T."""
+    return posed(delassus(W, W_M), W.products(W_M), laws, **data)
+
+
+def posed(G: AbstractDelassus, diagonal: Array, laws: Laws, **data: Array) -> ContactProblem:
+    """The problem with G, of which the diagonal is known.
 
     A law that acts in a plane has one entry of the diagonal for both directions, the trace of its block: the r of its
     projection then stays below the inverse of the block's largest eigenvalue.
     """
-    diagonal = laws.shared(W.products(W_M), jnp.sum)
-    return ContactProblem(delassus(W, W_M), jnp.where(diagonal > 0, diagonal, 1.0), laws=laws, **data)
+    diagonal = laws.shared(diagonal, jnp.sum)
+    return ContactProblem(G, jnp.where(diagonal > 0, diagonal, 1.0), laws=laws, **data)
 
 
 def nearest(x: Array, low: Array, high: Array) -> Array:

@@ -146,10 +146,7 @@ class Cones(eqx.Module):
 
 def _order(laws: Laws) -> np.ndarray:
     """Rows of the contact problem, contact by contact, bilateral ones last; -1 where a cone has fewer directions."""
-    rows = np.full((laws.contacts, 1 + max(laws.directions, default=0)), -1)
-    rows[:, 0] = np.arange(laws.contacts)
-    for block in laws.tangential:
-        rows[block.laws, 1 : 1 + block.directions] = np.arange(laws.rows)[block.rows].reshape(-1, block.directions)
+    rows = laws.cones(max(laws.directions, default=0))
     return np.concatenate([rows.ravel(), np.arange(laws.rows - laws.bilateral, laws.rows)])
 
 
