@@ -65,7 +65,8 @@ def test_a_list_with_more_room_keeps_its_entries_and_their_data():
     longer, data = padded(pairs, jnp.arange(350.0), larger)
     assert longer.a.shape == longer.rank.shape == data.shape == (500,)
     assert np.array_equal(listed_in(longer), listed_in(pairs))
-    assert np.array_equal(data[:350], np.arange(350.0)) and not np.any(data[350:])
+    assert np.array_equal(data[:350], np.arange(350.0))
+    assert not np.any(data[350:])
     assert np.array_equal(np.sort(longer.rank), np.arange(500))
 
 

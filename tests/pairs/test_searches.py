@@ -5,7 +5,20 @@ import pytest
 
 from carom.pairs import AllPairs, Capacity, CellList, Fixed, LeesEdwards, Periodic, grown, memory
 from carom.pairs.lists import CANDIDATES, COLOURS, NOT_FINITE, PAIRS
-from tests.pairs.states import BOXES, KINDS, SKIN, N, all_near, box_of, colour, dense_gas, find, gas, listed_in, search_of
+from tests.pairs.states import (
+    BOXES,
+    KINDS,
+    SKIN,
+    N,
+    all_near,
+    box_of,
+    colour,
+    dense_gas,
+    find,
+    gas,
+    listed_in,
+    search_of,
+)
 
 AMPLE = Capacity(150_000, 60_000, (N // 2,) * 32)
 ROOMY = Capacity(6_000, 4_000, (N // 2,) * 32)
@@ -72,7 +85,8 @@ def test_lists_are_the_same_whatever_room_they_have():
     tight = Capacity(1, 1, (1,))
     while int((pairs := colour(find(search, jnp.asarray(x), 0.0, tight), tight)).trouble):
         tight = grown(tight, pairs)
-    assert tight.pairs < ROOMY.pairs and len(tight.colours) < len(ROOMY.colours)
+    assert tight.pairs < ROOMY.pairs
+    assert len(tight.colours) < len(ROOMY.colours)
     count, used = int(roomy.count), int(np.sum(np.diff(roomy.starts) > 0))
     assert used > 4
     for one, two in ((roomy.a, pairs.a), (roomy.b, pairs.b), (roomy.rank, pairs.rank)):
@@ -92,7 +106,8 @@ def test_whatever_is_lost_is_said():
             complete = np.array_equal(listed_in(pairs), wanted) and int(pairs.starts[-1]) == len(wanted)
             assert complete or int(pairs.trouble)
             said.append(int(pairs.trouble))
-    assert 0 in said and all(any(s & bit for s in said) for bit in (CANDIDATES, PAIRS, COLOURS))
+    assert 0 in said
+    assert all(any(s & bit for s in said) for bit in (CANDIDATES, PAIRS, COLOURS))
 
 
 def test_positions_that_are_not_numbers_are_told():
@@ -160,7 +175,8 @@ def test_few_bodies_and_given_edges_are_lists_too():
         assert np.array_equal(listed_in(pairs), wanted)
         assert not search.stale(pairs, x + 100.0, 1.0)
         short = search.find(x, 0.0, capacity._replace(pairs=2))
-        assert int(short.trouble) == PAIRS and int(short.need.pairs) == len(wanted)
+        assert int(short.trouble) == PAIRS
+        assert int(short.need.pairs) == len(wanted)
 
 
 def test_the_memory_stated_is_not_exceeded():

@@ -30,6 +30,7 @@ def _weight_in_space(q, m, p):
 
 
 def _moved_places(t, q, v):
+    del t, q
     return v.reshape(-1, 6)[:, :3].ravel()
 
 

@@ -154,6 +154,17 @@ def grown(capacity: Capacity, pairs: Pairs) -> Capacity:
     )
 
 
+def fitted(pairs: Pairs) -> Capacity:
+    """Room for a coloured list that was found, with a margin, and for two more colours.
+
+    Rooms cost time in every sweep, whether they are filled or not.
+    """
+    need = jax.tree.map(np.asarray, pairs.need)
+    sizes = need.colours[: 1 + np.max(np.flatnonzero(need.colours), initial=-1)]
+    colours = tuple(_enough(0, size) for size in (*sizes, *np.append(1, sizes)[-1:], 1))
+    return Capacity(_enough(0, need.candidates), _enough(0, need.pairs + max(colours)), colours)
+
+
 def _enough(size: int, need: Any) -> int:
     return size if need <= size else math.ceil(_MARGIN * float(need)) + 16
 

@@ -1,4 +1,4 @@
-"""Searches: which pairs of bodies may touch. All pairs, or a fixed list of them; `cells` has the one for many bodies."""
+"""Searches: which pairs of bodies may touch. All, or a fixed list of them; `cells` has the one for many bodies."""
 
 from __future__ import annotations
 

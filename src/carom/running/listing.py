@@ -1,4 +1,4 @@
-"""Lists of pairs of bodies in the loop: found before the first step, made anew where they no longer serve, made roomier.
+"""Lists of pairs in the loop: found before the first step, made anew where they no longer serve, made roomier.
 
 Looks stand outside `vmap`: inside, both branches of a condition would run in every step.
 """
@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.pairs import Capacity, Pairs, coloured, grown, memory, padded
+from carom.pairs import Capacity, Pairs, coloured, fitted, grown, memory, padded
 from carom.pairs.lists import NOT_FINITE
 from carom.state import Carry, Row, State, Status
 from carom.systems.body_contacts import PairContacts
@@ -75,7 +75,7 @@ def _is_none(x: Any) -> bool:
     return x is None
 
 
-# ---- the host's side ---------------------------------------------------------------------------------------------------
+# ---- the host's side ------------------------------------------------------------------------------------------------
 
 
 def first_pairs(system: System, state: State, epoch: Any, rooms: Any = None) -> PairData | None:
@@ -107,17 +107,19 @@ def first_pairs_of_lanes(lanes: list[tuple[System, State, Any]]) -> PairData | N
     return jax.tree.map(lambda *x: jnp.stack(x), *(with_room(pairs, rooms) for pairs in found))
 
 
-def _first_list(group: Any, state: State, t: Any, room: Capacity | None) -> tuple[Pairs | None, Capacity | None]:
+def _first_list(group: Any, state: State, t: Any, given: Capacity | None) -> tuple[Pairs | None, Capacity | None]:
     if not (isinstance(group, PairContacts) and group.is_listed):
         return None, None
     x = places(group, state.q)
-    room = room or group.search.capacity(*x.shape)
+    room = given or group.search.capacity(*x.shape)
     while True:
         refuse_memory(room, *x.shape)
         found = _find(group.search, x, t, room)
         if not int(found.trouble) & ~NOT_FINITE:
-            return found, room
+            break
         room = grown(room, found)
+    room = given or fitted(found)
+    return _find(group.search, x, t, room), room
 
 
 @eqx.filter_jit

@@ -143,7 +143,8 @@ def by_bodies(problem: ContactProblem, solver: AbstractContactSolver) -> tuple[B
     G = problem.G
     if isinstance(G, DelassusMap) and isinstance(G.W, BodyDirections) and isinstance(G.W_M, BodyDirections):
         return G.W, G.W_M
-    msg = f"{type(solver).__name__} is for contacts of bodies with lists (Contacts.between with carom.CellList or carom.Fixed): use carom.SemismoothNewton()"
+    where = "listed pairs of bodies (Contacts.between with carom.CellList or carom.Fixed)"
+    msg = f"{type(solver).__name__} is for contacts of {where}: use carom.SemismoothNewton()"
     raise TypeError(msg)
 
 

@@ -151,6 +151,7 @@ class BodyDirections(AbstractDirections):
 
     def taken(self, rows: slice) -> BodyDirections:
         """Refused."""
+        del rows
         raise TypeError(_NO_MATRIX)
 
     def sizes(self) -> BodyDirections:

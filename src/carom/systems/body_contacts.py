@@ -211,10 +211,7 @@ class PairContacts(AbstractBodyContacts):
     def _taken(self, given: Any, t: Array, q: Array, v: Array | None = None) -> tuple[Any, ...]:
         """Coordinates, velocities and data of the bodies of all pairs; in an empty place some that do not touch."""
         x, u = self.bodies.positions(q), None if v is None else self.bodies.velocities(v)
-        (a, u_a, data_a), (b, u_b, data_b) = (
-            jax.tree.map(lambda leaf: leaf.at[side].get(mode="clip"), (x, u, self.data))
-            for side in self.sides  # noqa: B023
-        )
+        (a, u_a, data_a), (b, u_b, data_b) = (_taken_at((x, u, self.data), side) for side in self.sides)
         if isinstance(self.search, CellList):
             b, u_b = _nearest_image(self.search.box, given.epoch + t, a, b, u_b, self.shape.dimension)
         b = jnp.where(self.list.a[:, None] < len(self.bodies), b, a + 1.0)
@@ -300,6 +297,11 @@ class WorldContacts(AbstractBodyContacts):
         return slip.reshape(self.walls, -1)
 
 
+def _taken_at(tree: Any, places: Array) -> Any:
+    """The rows of arrays at these places."""
+    return jax.tree.map(lambda leaf: leaf.at[places].get(mode="clip"), tree)
+
+
 def _side(body: Array, gradient: Float[Array, "c K"], slips: Array | None, columns: Array | None) -> Side:
     """Rows of one side: the normal one from the gradient of the gap, those of friction as they are."""
     normal = gradient
@@ -328,12 +330,10 @@ def _refuse_reach(search: AbstractSearch, radii: Array) -> None:
     """Raise where a search looks less far than bodies are wide."""
     if not isinstance(search, CellList):
         return
-    short = np.broadcast_to(search.reach, radii.shape) < 2.0 * np.asarray(radii) * (1 - 1e-12)
-    if search.reach.ndim == 0:
-        short = short & (radii == radii.max())
-    if short.any():
-        i = int(np.argmax(short))
-        msg = f"CellList: reach = {float(np.broadcast_to(search.reach, radii.shape)[i]):g} is less than the diameter {2 * float(radii[i]):g} of body {i}"
+    reach, widths = np.broadcast_to(search.reach, radii.shape), 2.0 * np.asarray(radii)
+    i = int(np.argmax(widths - reach))
+    if reach[i] < widths[i] * (1 - 1e-12):
+        msg = f"CellList: reach = {reach[i]:g} is less than the diameter {widths[i]:g} of body {i}"
         raise ValueError(msg)
 
 

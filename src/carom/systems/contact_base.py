@@ -20,7 +20,7 @@ from carom.systems.arguments import numbers
 class AbstractContacts(eqx.Module):
     """A group of unilateral contacts.
 
-    `turns` says whether steps count how its directions turn within them, so that a contact stays along a curved surface.
+    `turns` says whether steps count how directions turn within them, so that a contact stays along a curved surface.
     """
 
     if TYPE_CHECKING:

@@ -1,8 +1,8 @@
 """Lists of pairs in a run, and the data of their pairs: what a step reads, and what is moved when a list changes.
 
 A list is made for the bodies where they are, and holds all pairs nearer than `reach + margin`. It serves as long as no
-two bodies have come nearer by more than the margin, which is the search's skin, or more where a single step moves bodies
-farther than that.
+two bodies have come nearer by more than the margin, which is the search's skin, or more where a single step moves
+bodies farther than that.
 """
 
 from __future__ import annotations
