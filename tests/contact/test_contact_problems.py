@@ -125,6 +125,8 @@ def test_what_cannot_be_solved_or_written_is_refused(tmp_path):
         solve(problem, guess=[1.0])
     with pytest.raises(ValueError, match="must end with one of"):
         write(problem, tmp_path / "x.json")
+    with pytest.raises(OSError, match="x.hdf5: cannot write it"):
+        write(problem, tmp_path / "nowhere" / "x.hdf5")
     held = LocalProblem(np.eye(2), [0, 0], 0.3, 2, V=np.ones((2, 1)), R=np.eye(1), s=[0])
     with pytest.raises(ValueError, match="no room for equality constraints"):
         write(held, tmp_path / "x.dat")

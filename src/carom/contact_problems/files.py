@@ -25,8 +25,9 @@ def read(path: Any) -> LocalProblem | GlobalProblem:
         with path.open("rb"):
             pass
         return fclib.read(path) if h5py.is_hdf5(path) else siconos_text.read(path.read_text(encoding="utf-8"))
-    except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
-        reason = "it is neither HDF5 nor text" if isinstance(error, UnicodeDecodeError) else str(error.args[0])
+    except (ValueError, TypeError, LookupError, OverflowError, MemoryError, RuntimeError) as error:
+        binary = isinstance(error, UnicodeDecodeError)
+        reason = "it is neither HDF5 nor text" if binary else (str(error) or type(error).__name__).splitlines()[0]
         msg = f"{path}: no contact problem that carom can read: {reason}"
         raise ValueError(msg) from None
     except OSError as error:
@@ -46,13 +47,17 @@ def write(problem: LocalProblem | GlobalProblem, path: Any, result: Result | Non
     if path.suffix not in (*_HDF5, *_TEXT):
         msg = f"write: {path} must end with one of {', '.join((*_HDF5, *_TEXT))}, which names the format"
         raise ValueError(msg)
-    if path.suffix in _HDF5:
-        return fclib.write(problem, path, problem.solution if result is None else _solution(problem, result))
-    if result is not None:
+    if path.suffix in _TEXT and result is not None:
         msg = "write: Siconos' text format has no room for a result: write to .hdf5"
         raise ValueError(msg)
-    path.write_text(siconos_text.written(problem), encoding="utf-8")
-    return None
+    try:
+        if path.suffix in _TEXT:
+            path.write_text(siconos_text.written(problem), encoding="utf-8")
+        else:
+            fclib.write(problem, path, problem.solution if result is None else _solution(problem, result))
+    except OSError as error:
+        msg = f"{path}: cannot write it ({error.strerror or str(error).splitlines()[0]})"
+        raise OSError(msg) from None
 
 
 def _solution(problem: LocalProblem | GlobalProblem, result: Result) -> dict[str, Any]:

@@ -84,19 +84,18 @@ class LocalProblem(_Described):
 
     def posed(self) -> ContactProblem:
         """As carom's solvers take it."""
-        matrix, c, n = self.W, self.q, self.mu.size
+        matrix, c, order, m = self.W, self.q, self.order, self.q.size
         if self.R is not None:
             matrix, c = sparse.block_array([[self.W, self.V], [self.V.T, self.R]]), np.concatenate([self.q, self.s])
-        rows = sparse.csr_array(matrix)[self.order][:, self.order]
+        rows = sparse.csr_array(matrix)[order][:, order]
         rows.sum_duplicates()
-        contact = np.concatenate([np.arange(n), np.repeat(np.arange(n), self.dimension - 1)])
-        contact = np.concatenate([contact, n + np.arange(self.laws.bilateral)])
+        contact = np.where(order < m, order // self.dimension, order - m + self.mu.size)
         return posed(
             SparseDelassus.of(rows.indptr, rows.indices, rows.data, contact),
             jnp.asarray(rows.diagonal()),
             self.laws,
-            c=jnp.asarray(c[self.order]),
-            active=jnp.ones(n, bool),
+            c=jnp.asarray(c[order]),
+            active=jnp.ones(self.mu.size, bool),
             friction=jnp.asarray(self.mu),
             limits=jnp.zeros((0, 2)),
         )
@@ -168,7 +167,7 @@ def _matrix(problem: Any, name: str) -> Any:
     """A field as a sparse matrix of finite numbers, in the format it has."""
     value, kind = getattr(problem, name), type(problem).__name__
     if not sparse.issparse(value):
-        dense = reals(value, f"{kind}: {name}", "a matrix")
+        dense = np.asarray(reals(value, f"{kind}: {name}", "a matrix"))
         if dense.ndim != 2:
             msg = f"{kind}: {name} must be a matrix, got an array of shape {dense.shape}"
             raise ValueError(msg)
@@ -195,7 +194,7 @@ def _vectors(problem: Any, **sizes: int) -> None:
     """Fields as vectors of the given sizes."""
     kind = type(problem).__name__
     for name, size in sizes.items():
-        value = reals(getattr(problem, name), f"{kind}: {name}", "numbers")
+        value = np.asarray(reals(getattr(problem, name), f"{kind}: {name}", "numbers"))
         if value.ndim == 0 and name == "mu":
             value = np.full(size, float(value))
         if value.shape != (size,):

@@ -38,7 +38,7 @@ class _Text:
 
     def integers(self, count: int, what: str) -> list[int]:
         values = self.numbers(count, what)
-        if not np.all((values == np.round(values)) & (np.abs(values) < 2**31)):
+        if not np.all((values == np.round(values)) & (values >= 0) & (values < 2**31)):
             msg = f"expected {count} whole numbers for {what}"
             raise ValueError(msg)
         return values.astype(int).tolist()
@@ -64,11 +64,12 @@ def read(text: str) -> LocalProblem | GlobalProblem:
 def written(problem: LocalProblem | GlobalProblem) -> str:
     """The text of a problem."""
     if isinstance(problem, LocalProblem):
-        matrices, vectors = _print_blocks(problem.W, problem.dimension), (problem.q, problem.mu)
+        matrices, constraints = _print_blocks(problem.W, problem.dimension), problem.R
+        vectors = (problem.q, problem.mu)
     else:
-        matrices = (line for A in (problem.M, problem.H) for line in _print_sparse(A))
+        matrices, constraints = (line for A in (problem.M, problem.H) for line in _print_sparse(A)), problem.G
         vectors = (problem.f, problem.w, problem.mu)
-    if (problem.R if isinstance(problem, LocalProblem) else problem.G) is not None:
+    if constraints is not None:
         msg = "write: Siconos' text format has no room for equality constraints: write to .hdf5"
         raise ValueError(msg)
     lines = [str(problem.dimension), str(problem.mu.size), *matrices]
@@ -93,7 +94,8 @@ def _blocks(source: _Text, what: str, m: int, n: int) -> Any:
     count, rows, columns = source.integers(3, f"blocks of {what}")
     ends = [source.integers(k, f"block sizes of {what}") for k in (rows, columns)]
     sizes = [e[0] if e else 1 for e in ends]
-    if any(e != list(range(s, size + 1, s)) for e, s, size in zip(ends, sizes, (m, n))):
+    uniform = ([s * (i + 1) for i in range(len(e))] for e, s in zip(ends, sizes))
+    if list(uniform) != ends or [e[-1:] for e in ends] != [[m], [n]]:
         msg = f"the blocks of {what} must be of one size"
         raise ValueError(msg)
     filled = source.integers(2, f"block places of {what}")
@@ -122,13 +124,14 @@ def _sparse(source: _Text, what: str, m: int, n: int) -> Any:
     lines = source.lines(count + (0 if head[1] else n))
     parts = (line.rpartition(":") for line in lines if "col" not in line)
     entries = [[*place.split(), x] for place, _, x in parts]
-    if [len(words) for words in entries] != [3 if head[1] else 2] * count:
+    starts = re.findall(r"col \d+ : locations (\d+) to", "\n".join(lines))
+    whole = head[1] or len(starts) == n
+    if not whole or len(entries) != count or {len(words) for words in entries} - {3 if head[1] else 2}:
         msg = f"expected {count} entries of {what}"
         raise ValueError(msg)
     *index, x = np.array(entries, float).reshape(count, -1).T
     if not head[1]:
-        starts = [int(line.split()[4]) for line in lines if "col" in line]
-        index.append(np.repeat(np.arange(n), np.diff([*starts, count])))
+        index.append(np.repeat(np.arange(n), np.diff([*map(int, starts), count])))
     if any(np.any((k < 0) | (k >= size)) for k, size in zip(index, (m, n))):
         msg = f"{what} has entries outside of {m} by {n}"
         raise ValueError(msg)

@@ -56,7 +56,7 @@ def solve(
     Args:
         problem: what `read` returns, or a `LocalProblem` or `GlobalProblem` of your own.
         solver: any of carom's; by default `SemismoothNewton` up to 100 rows and `AcceleratedGaussSeidel(tol=1e-10)`
-            beyond, followed by `SemismoothNewton` where that fails on up to 1000 rows.
+            beyond; up to 1000 rows the other goes on where one fails.
         guess: impulses to start from, in the order of the problem; zero by default.
 
     Example:
@@ -83,22 +83,24 @@ def solve(
 def _attempted(
     solvers: Sequence[AbstractContactSolver], problem: ContactProblem, P: Array
 ) -> tuple[ContactResult, Array, int]:
-    """What the first solver that succeeds finds, each from where the last one ended; velocities; all iterations."""
+    """What the first solver that does not give up finds, each from where the last ended; velocities; all iterations."""
     first, *others = solvers
     _refuse_too_large(first, P.size)
     found, u = _solved(first, problem, P)
-    if int(found.status) == Status.OK or not others:
+    if int(found.status) != Status.CONTACT_NOT_SOLVED or not others:
         return found, u, int(found.iterations)
     later, u, iterations = _attempted(others, problem, found.P)
     return later, u, iterations + int(found.iterations)
 
 
 def _usual(laws: Laws) -> tuple[AbstractContactSolver, ...]:
-    """Newton's method for few rows; for many Gauss-Seidel, and Newton's method from there if it fails."""
-    if laws.bilateral or laws.rows <= _FEW:
-        return (SemismoothNewton(),)
-    sweeps = AcceleratedGaussSeidel(tol=1e-10)
-    return (sweeps, SemismoothNewton()) if laws.rows <= _SOME else (sweeps,)
+    """Newton's method for few rows, Gauss-Seidel for more, each followed by the other where it may help."""
+    newton, sweeps = SemismoothNewton(), AcceleratedGaussSeidel(tol=1e-10)
+    if laws.bilateral:
+        return (newton,)
+    if laws.rows <= _FEW:
+        return (newton, sweeps)
+    return (sweeps, newton) if laws.rows <= _SOME else (sweeps,)
 
 
 def _refuse_too_large(solver: AbstractContactSolver, rows: int) -> None:
