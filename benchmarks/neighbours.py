@@ -7,10 +7,9 @@ import sys
 import jax
 import jax.numpy as jnp
 import numpy as np
-
 from timing import best_of
 
-from carom.pairs import CellList, coloured, grown, memory, moved
+from carom.pairs import CellList, coloured, grown, memory, moved, tight
 
 SKIN = 0.15
 
@@ -33,13 +32,13 @@ def rebuild(search, capacity):
 
 
 def fitted(search, x):
-    """The smallest of the capacities tried that has room, with the margin that growing leaves."""
-    capacity = search.capacity(*x.shape)._replace(candidates=1, pairs=1, colours=(1,))
+    """The capacity that has room with the usual margin."""
+    capacity = search.capacity(*x.shape)
     while True:
         find, colour, _ = rebuild(search, capacity)
         pairs = colour(find(x))
         if not int(pairs.trouble):
-            return capacity, pairs
+            return tight(pairs), pairs
         capacity = grown(capacity, pairs)
 
 

@@ -131,19 +131,29 @@ def grown(capacity: Capacity, pairs: Pairs) -> Capacity:
         ...     pairs = coloured(search.find(x, t, capacity), capacity)
     """
     need = jax.tree.map(np.asarray, pairs.need)
-    sizes = np.max(need.colours.reshape(-1, need.colours.shape[-1]), 0)
-    sizes = sizes[: 1 + np.max(np.flatnonzero(sizes), initial=-1)]
-    colours = list(capacity.colours) + [0] * (len(sizes) - len(capacity.colours))
-    colours = [_enough(size, need) for size, need in zip(colours, [*sizes, *[0] * (len(colours) - len(sizes))])]
+    counts = np.max(need.colours.reshape(-1, need.colours.shape[-1]), 0)
+    counts = counts[: max(len(capacity.colours), 1 + np.max(np.flatnonzero(counts), initial=-1))]
+    sizes = capacity.colours + (0,) * (len(counts) - len(capacity.colours))
+    colours = tuple(_enough(size, count) for size, count in zip(sizes, counts))
+    ends = np.cumsum(counts) - counts + colours
     return Capacity(
         _enough(capacity.candidates, np.max(need.candidates)),
-        _enough(capacity.pairs, np.max(need.pairs)),
-        tuple(colours),
+        _enough(capacity.pairs, max(np.max(need.pairs), np.max(ends, initial=0))),
+        colours,
     )
 
 
+def tight(pairs: Pairs) -> Capacity:
+    """The room that a complete coloured list needs, with a margin; for batches too.
+
+    Example:
+        >>> capacity = tight(coloured(search.find(x, t, capacity), capacity))
+    """
+    return grown(Capacity(16, 16, (8,)), pairs)
+
+
 def _enough(size: int, need: Any) -> int:
-    return size if need <= size else math.ceil(_MARGIN * float(need)) + 16
+    return size if need <= size else math.ceil(_MARGIN * float(need)) + 8
 
 
 def memory(capacity: Capacity, bodies: int, dimension: int) -> int:
