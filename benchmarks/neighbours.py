@@ -74,7 +74,7 @@ if __name__ == "__main__":
     device = jax.devices()[0]
     print(f"device: {device.device_kind}; ns per body and rebuild")
     heads = "".join(f"{name:>9}" for name in ("find", "colour", "move", "all"))
-    print(f"d{'bodies':>10}{heads}{'pairs':>10}{'colours':>9}{'bytes at most':>14}")
+    print(f"d{'bodies':>10}{heads}{'pairs':>10}{'colours':>9}{'bytes':>14}")
     large = [10**6] if device.platform == "gpu" or "--large" in sys.argv else []
     for dimension in (2, 3):
         for bodies in [10**3, 10**4, 10**5, *large]:

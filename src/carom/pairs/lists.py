@@ -157,12 +157,15 @@ def _enough(size: int, need: Any) -> int:
 
 
 def memory(capacity: Capacity, bodies: int, dimension: int) -> int:
-    """Bytes that one list and the search for it take at most, data of pairs not counted."""
-    G = buckets(bodies)
-    words = -(-max(1, len(capacity.colours)) // 32)
-    searching = 4 * (2 * G + 60 * bodies) + 36 * capacity.candidates
-    colouring = 4 * (14 * capacity.pairs + (6 + 2 * words) * bodies)
-    return searching + colouring + 3 * 4 * capacity.pairs + 8 * dimension * bodies
+    """Bytes that a coloured list and finding it take together at most, data of pairs not counted.
+
+    Example:
+        >>> memory(search.capacity(10**6, 2), 10**6, 2) / 10**6  # bytes per body
+    """
+    words, ranges = -(-len(capacity.colours) // 32), 3 ** (dimension - 1) + 1
+    searching = 22 * capacity.candidates + (60 + 30 * ranges) * bodies
+    colouring = 54 * capacity.pairs + (24 + 12 * words) * bodies
+    return 32 * capacity.pairs + max(searching, colouring) + 8 * dimension * bodies
 
 
 def buckets(bodies: int) -> int:
