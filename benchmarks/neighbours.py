@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from timing import best_of
 
-from carom.pairs import CellList, coloured, grown, memory, moved
+from carom.pairs import CellList, coloured, grown, memory, moved, tight
 
 SKIN = 0.15
 
@@ -32,13 +32,13 @@ def rebuild(search, capacity):
 
 
 def fitted(search, x):
-    """The smallest of the capacities tried that has room, with the margin that growing leaves."""
-    capacity = search.capacity(*x.shape)._replace(candidates=1, pairs=1, colours=(1,))
+    """The capacity that has room with the usual margin."""
+    capacity = search.capacity(*x.shape)
     while True:
         find, colour, _ = rebuild(search, capacity)
         pairs = colour(find(x))
         if not int(pairs.trouble):
-            return capacity, pairs
+            return tight(pairs), pairs
         capacity = grown(capacity, pairs)
 
 
@@ -74,7 +74,7 @@ if __name__ == "__main__":
     device = jax.devices()[0]
     print(f"device: {device.device_kind}; ns per body and rebuild")
     heads = "".join(f"{name:>9}" for name in ("find", "colour", "move", "all"))
-    print(f"d{'bodies':>10}{heads}{'pairs':>10}{'colours':>9}{'bytes at most':>14}")
+    print(f"d{'bodies':>10}{heads}{'pairs':>10}{'colours':>9}{'bytes':>14}")
     large = [10**6] if device.platform == "gpu" or "--large" in sys.argv else []
     for dimension in (2, 3):
         for bodies in [10**3, 10**4, 10**5, *large]:

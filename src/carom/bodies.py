@@ -17,7 +17,7 @@ from carom.systems.arguments import per_entry, user_function, whole
 
 
 class Bodies(eqx.Module):
-    """`count` bodies with `dof` velocities each (and `coordinates` each, where q is longer than v), one after another.
+    """`count` bodies one after another, with `dof` velocities each (and `coordinates`, where q is longer than v).
 
     A slice selects some of them: `bodies[10:20]` reads and acts on these alone, within the q and v of all.
 

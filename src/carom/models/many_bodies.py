@@ -34,7 +34,8 @@ def _moved_places(t, q, v):
     return v.reshape(-1, 6)[:, :3].ravel()
 
 
-def _radii(count: int, smallest: float, seed: int) -> np.ndarray:
+def random_radii(count: int, smallest: float, seed: int) -> np.ndarray:
+    """Radii of bodies."""
     return np.random.default_rng(seed).uniform(smallest, 1.0, count)
 
 
@@ -66,6 +67,30 @@ def _at_rest(places: np.ndarray) -> State:
     return State(q.ravel(), np.zeros(q.size))
 
 
+def drum_radius(count: int, smallest: float, seed: int, filling: float) -> float:
+    """Radius of a drum of which disks fill a part when packed at random."""
+    return float(np.sqrt(np.sum(random_radii(count, smallest, seed) ** 2) / (filling * 0.84)))
+
+
+def width_of_box(count: int, width: float | None) -> float:
+    """The width asked for, or that of a square heap."""
+    return 2.0 * float(np.ceil(np.sqrt(count))) if width is None else float(width)
+
+
+def hopper_height(count: int, opening: float, angle: float) -> float:
+    """How high the walls of a hopper reach: above the last disk."""
+    return _rows_in_hopper(count, opening, angle)[-1][1] + 12.0
+
+
+def _rows_in_hopper(count: int, opening: float, angle: float) -> list[tuple[float, float]]:
+    places, y = [], 1.0
+    while len(places) < count:
+        n = int(0.5 * opening + y * np.tan(angle) - 1.0 / np.cos(angle))
+        places += [(2.0 * (i - 0.5 * (n - 1)), y) for i in range(n)]
+        y += 2.0
+    return places[:count]
+
+
 @model(t1=40.0, h=0.02, save_every=10, method="MoreauMidpoint(solver=AcceleratedGaussSeidel(tol=1e-4))")
 def disks_in_drum(
     count: int = 1000,
@@ -82,8 +107,8 @@ def disks_in_drum(
     Example:
         >>> drum, state = carom.models.disks_in_drum(100)
     """
-    radii = _radii(count, smallest, seed)
-    R = float(np.sqrt(np.sum(radii**2) / (filling * 0.84)))
+    radii = random_radii(count, smallest, seed)
+    R = drum_radius(count, smallest, seed, filling)
     spacing = 2.0
     columns = np.arange(-np.floor(R / spacing), np.floor(R / spacing) + 1) * spacing
     grid = np.array(
@@ -112,8 +137,8 @@ def disks_in_box(
     Example:
         >>> box, state = carom.models.disks_in_box(100, friction=0.5)
     """
-    radii = _radii(count, smallest, seed)
-    width = 2.0 * np.ceil(np.sqrt(count)) if width is None else float(width)
+    radii = random_radii(count, smallest, seed)
+    width = width_of_box(count, width)
     columns = max(1, int((width - 1.0) // 2.0) - 1)
     wall = shapes.box(lower=(0.0, 0.0), upper=(width, np.inf))
     system = _system_of_disks(radii, [wall], friction, restitution, gravity)
@@ -134,7 +159,7 @@ def column_collapse(
     Example:
         >>> column, state = carom.models.column_collapse(200, columns=8)
     """
-    radii = _radii(count, smallest, seed)
+    radii = random_radii(count, smallest, seed)
     wall = shapes.box(lower=(0.0, 0.0), upper=(np.inf, np.inf))
     system = _system_of_disks(radii, [wall], friction, 0.0, gravity)
     return system, _at_rest(_lattice(count, columns, rise=1.8) + [1.0, 1.0])
@@ -155,16 +180,11 @@ def hopper(
     Example:
         >>> funnel, state = carom.models.hopper(200, opening=8.0)
     """
-    radii = _radii(count, smallest, seed)
-    places, y, half = [], 1.0, 0.5 * opening
-    while len(places) < count:
-        room = half + y * np.tan(angle) - 1.0 / np.cos(angle)
-        n = int(2.0 * room // 2.0)
-        places += [(2.0 * (i - 0.5 * (n - 1)), y) for i in range(n)] if n > 0 else []
-        y += 2.0
-    walls = [shapes.hopper(opening, angle, height=y + 10.0), shapes.half_plane((0.0, 1.0), offset=-2.0 * opening)]
+    radii = random_radii(count, smallest, seed)
+    height = hopper_height(count, opening, angle)
+    walls = [shapes.hopper(opening, angle, height), shapes.half_plane((0.0, 1.0), offset=-2.0 * opening)]
     system = _system_of_disks(radii, walls, friction, 0.0, gravity)
-    return system, _at_rest(np.array(places[:count]))
+    return system, _at_rest(np.array(_rows_in_hopper(count, opening, angle)))
 
 
 @model(t1=60.0, h=0.02, save_every=10, method="MoreauMidpoint(solver=AcceleratedGaussSeidel(tol=1e-4))")
@@ -181,7 +201,7 @@ def heap(
     Example:
         >>> pile, state = carom.models.heap(200)
     """
-    radii = _radii(count, smallest, seed)
+    radii = random_radii(count, smallest, seed)
     system = _system_of_disks(radii, [shapes.half_plane((0.0, 1.0))], friction, 0.0, gravity)
     return system, _at_rest(_lattice(count, columns, rise=2.5) + [-columns, 1.0])
 
@@ -201,7 +221,7 @@ def spheres_in_box(
     Example:
         >>> box, state = carom.models.spheres_in_box(64)
     """
-    radii = _radii(count, smallest, seed)
+    radii = random_radii(count, smallest, seed)
     side = max(1, round(count ** (1 / 3)))
     width = 2.0 * side + 1.0 if width is None else float(width)
     columns = max(1, int((width - 1.0) // 2.0))

@@ -98,9 +98,7 @@ class LeesEdwards(AbstractBox):
     def __init__(self, lengths: Sequence[Any], rate: Any = None, offset: Callable[[Any], Any] | None = None):
         self.lengths = _lengths(lengths, "LeesEdwards")
         if len(self.lengths) < 2 or self.lengths[0] is None or self.lengths[1] is None:
-            msg = (
-                f"LeesEdwards: lengths must be given along axes 0 and 1, which shear against each other, got {lengths}"
-            )
+            msg = f"LeesEdwards: axes 0 and 1, which shear against each other, both need a length, got {lengths}"
             raise ValueError(msg)
         if (rate is None) == (offset is None):
             msg = "LeesEdwards: give either rate= or offset=, a function of t"

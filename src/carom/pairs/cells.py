@@ -9,6 +9,7 @@ met twice is kept once.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -61,6 +62,9 @@ class CellList(AbstractSearch):
 
     def capacity(self, count: int, dimension: int) -> Capacity:
         """Room for a dense packing of bodies of about equal size."""
+        if dimension not in _GUESS:
+            msg = f"CellList: bodies must have one, two or three coordinates of position, got {dimension}"
+            raise ValueError(msg)
         candidates, pairs, colours = _GUESS[dimension]
         return Capacity(candidates * count + 64, pairs * count + 64, (count // 2 + 1,) * colours)
 
@@ -73,10 +77,10 @@ class CellList(AbstractSearch):
             raise ValueError(msg)
         seen = jnp.where(jnp.isfinite(positions), positions, 0.0)
         grid = _grid(self.box, tuple(seen.T), t, jnp.max(self.reach) + self.skin)
-        first, last = _ranges(grid, N)
+        first, last = _ranges(grid)
         i, j, within, candidates = _expanded(first, last, capacity.candidates)
         near = within & (i != j) & self._near(seen[grid.order].T, self._diameters(grid.order), i, j, t)
-        a, b, count, met = _kept(grid.order[i], grid.order[j], near, N, capacity.pairs)
+        a, b, count, met = _kept(grid.order, i, j, near, capacity.pairs)
         trouble = jnp.where(candidates > capacity.candidates, CANDIDATES, 0) | jnp.where(met > capacity.pairs, PAIRS, 0)
         unseen = jnp.maximum(1.0, candidates / capacity.candidates)
         need = Need(candidates, unseen * met, jnp.zeros(0, jnp.int32))
@@ -88,7 +92,7 @@ class CellList(AbstractSearch):
         offset, before = self.box.offset_at(t), self.box.offset_at(pairs.time)
         if offset is not None and before is not None:
             slip = offset - before
-            moves[0] = moves[0] - jnp.floor(pairs.reference[:, 1] / self.box.period(1)) * slip
+            moves[0] = moves[0] - jnp.floor(pairs.reference[:, 1] / self.box.lengths[1]) * slip  # pyright: ignore
         own = [x - 0.5 * (jnp.max(x) + jnp.min(x)) for x in moves]
         farthest = jnp.sqrt(jnp.max(sum(x * x for x in own)))
         return ~(2 * farthest + jnp.abs(slip) <= self.skin)
@@ -103,84 +107,86 @@ class CellList(AbstractSearch):
 
 
 class _Grid(NamedTuple):
-    """Bodies sorted by the place of their cell; `x` are images at home, `cell` and `cells` have one entry per axis."""
+    """Bodies sorted by the place of their cell, whose number along every axis is in `cell`.
+
+    `cells` are the numbers of cells of periodic axes, and `above` is the cell of axis 0 that is beside a body in the
+    image of the box above, where images are sheared.
+    """
 
     order: Array
     place: Array
-    x: Columns
     cell: tuple[Array, ...]
-    width: tuple[Array, ...]
     cells: tuple[Array | None, ...]
-    shift: Array | None
+    above: Array | None
 
 
 def _grid(box: AbstractBox, x: Columns, t: Any, far: Array) -> _Grid:
-    """Cells a little wider than `far`, as quotients are rounded; beyond `limit` of them all are one."""
+    """Cells a little wider than `far`, as quotients are rounded."""
     N, G = x[0].shape[0], buckets(x[0].shape[0])
-    limit = 2.0**30 if far.dtype == jnp.float64 else 2.0**16
-    least = far * (1 + 4 * limit * np.finfo(far.dtype).eps)
-    x = box.home(x, t)
-    width, cells, cell = [], [], []
-    for k, xk in enumerate(x):
-        length = box.period(k)
-        if length is None:
-            width.append(least), cells.append(None)
-            cell.append(jnp.clip(jnp.floor((xk - xk[0]) / least), -limit, limit))
-        else:
-            n = jnp.clip(jnp.floor(length / least), 1, min(limit, G // 2))
-            width.append(length / n), cells.append(n.astype(jnp.int32))
-            cell.append(jnp.clip(jnp.floor(xk * (n / length)), 0, n - 1))
-    cell = [jnp.nan_to_num(c).astype(jnp.int32) for c in cell]
+    home, offset = box.home(x, t), box.offset_at(t)
+    found = [_cells(y, box.period(axis), far, G) for axis, y in enumerate(home)]
+    cell, cells = zip(*found)
     place, order = sorted_by(_place(cell[0], cell[1:], G), jnp.arange(N, dtype=jnp.int32))
+<<<<<<< HEAD
     sorted_cells = tuple(c[order] for c in cell)
     return _Grid(order, place, tuple(y[order] for y in x), sorted_cells, tuple(width), tuple(cells), box.offset_at(t))
+=======
+    above, length = None, box.period(0)
+    if offset is not None and length is not None:
+        above = _cells((home[0] - offset) % length, length, far, G)[0][order]
+    return _Grid(order, place, tuple(c[order] for c in cell), cells, above)
+>>>>>>> search
 
 
-def _place(cell: Array, row: Any, G: int) -> Array:
+def _cells(x: Array, length: Array | None, far: Array, G: int) -> tuple[Array, Array | None]:
+    """In which cell of an axis bodies are, and how many it has if it is periodic; beyond `limit` cells all are one."""
+    limit = 2**30 if far.dtype == jnp.float64 else 2**16
+    least = far * (1 + 4 * limit * np.finfo(far.dtype).eps)
+    if length is None:
+        return jnp.clip(jnp.floor((x - x[0]) / least), -limit, limit).astype(jnp.int32), None
+    n = jnp.clip(jnp.floor(length / least), 1, min(limit, G // 2)).astype(jnp.int32)
+    return jnp.clip(jnp.floor(x * (n / length)).astype(jnp.int32), 0, n - 1), n
+
+
+def _place(cell: Array, row: Sequence[Array], G: int) -> Array:
     """Where on the ring of G places the cell number `cell` of a row is."""
     spread = sum((r.astype(jnp.uint32) * np.uint32(s) for r, s in zip(row, _SPREAD)), jnp.zeros((), jnp.uint32))
     return ((spread >> (33 - G.bit_length())).astype(jnp.int32) + cell) & (G - 1)
 
 
-def _ranges(grid: _Grid, N: int) -> tuple[Array, Array]:
+def _ranges(grid: _Grid) -> tuple[Array, Array]:
     """Ranges of sorted bodies to which every body is compared, (ranges, N): later ones in its row, rows after it."""
+    N, n = grid.place.shape[0], grid.cells[0]
     G = buckets(N)
-    start = starts_of(grid.place, G)
-    first, last = [], []
+    start, later = starts_of(grid.place, G), jnp.arange(1, N + 1, dtype=jnp.int32)
 
-    def add(row: Any, low: Array, high: Array, begin: Array | None = None, there: Array | bool = True) -> None:
-        one, two = (_place(c, row, G) for c in (low, high))
-        begin = start[one] if begin is None else begin
-        end = start[two + 1] + jnp.where(two < one, N, 0)
-        first.append(begin), last.append(jnp.where(there, end, begin))
+    def between(row: Sequence[Array], low: Array, high: Array) -> tuple[Array, Array]:
+        one, two = _place(low, row, G), _place(high, row, G)
+        return start[one], start[two + 1] + jnp.where(two < one, N, 0)
 
-    n = grid.cells[0]
+    ranges = []
     for offset in _rows_after(len(grid.cell) - 1):
-        row, c = _row(grid, offset)
-        here = not any(offset)
-        low, high = (c if here else c - 1), c + 1
+        own, (row, c) = not any(offset), _beside(grid, offset)
+        low, high = c if own else c - 1, c + 1
         if n is not None:
             low, high = jnp.maximum(low, 0), jnp.minimum(high, n - 1)
-        add(row, low, high, jnp.arange(1, N + 1, dtype=jnp.int32) if here else None)
-        if n is not None:
-            wraps = (c == n - 1) if here else (c == n - 1) | (c == 0)
             beyond = jnp.where(c == n - 1, 0, n - 1)
-            add(row, beyond, beyond, there=wraps)
-    return jnp.stack(first), jnp.stack(last)
+            begin, end = between(row, beyond, beyond)
+            ranges.append((begin, jnp.where((c == n - 1) | ((c == 0) & (not own)), end, begin)))
+        begin, end = between(row, low, high)
+        ranges.append((later if own else begin, end))
+    first, last = (jnp.stack(x) for x in zip(*ranges))
+    return first, last
 
 
-def _row(grid: _Grid, offset: tuple[int, ...]) -> tuple[tuple[Array, ...], Array]:
+def _beside(grid: _Grid, offset: tuple[int, ...]) -> tuple[list[Array], Array]:
     """The row `offset` from every body's own, and the cell in it that is beside the body."""
     row, c = [], grid.cell[0]
-    for k, step in enumerate(offset, 1):
-        beside, n = grid.cell[k] + step, grid.cells[k]
-        row.append(beside if n is None else beside % n)
-        if k == 1 and step and n is not None and grid.cells[0] is not None and grid.shift is not None:
-            length = grid.width[0] * grid.cells[0]
-            sheared = (grid.x[0] - grid.shift) % length
-            image = jnp.clip(jnp.floor(sheared / grid.width[0]).astype(jnp.int32), 0, grid.cells[0] - 1)
-            c = jnp.where(beside == n, image, c)
-    return tuple(row), c
+    for cell, n, step in zip(grid.cell[1:], grid.cells[1:], offset):
+        row.append(cell + step if n is None else (cell + step) % n)
+    if grid.above is not None and offset[0]:
+        c = jnp.where(grid.cell[1] + 1 == grid.cells[1], grid.above, c)
+    return row, c
 
 
 def _rows_after(dimensions: int) -> list[tuple[int, ...]]:
@@ -191,29 +197,34 @@ def _rows_after(dimensions: int) -> list[tuple[int, ...]]:
 
 def _expanded(first: Array, last: Array, room: int) -> tuple[Array, Array, Array, Array]:
     """All (body, other body) of the ranges one after the other: two arrays of `room` entries, which count, how many."""
-    N = first.shape[1]
-    length = (last - first).reshape(-1)
-    begin = running_sum(length) - length
+    N, length = first.shape[1], (last - first).reshape(-1)
+    end = running_sum(length)
+    begin, about = end - length, jnp.sum(length.astype(float))
     entry = jnp.arange(room, dtype=jnp.int32)
     which = running_sum(jnp.zeros(room, jnp.int32).at[begin].add(1, mode="drop")) - 1
     other = entry + (first.reshape(-1) - begin)[which]
-    total = jnp.sum(length.astype(float))
-    other = jnp.where(other >= N, other - N, other)
-    return which % N, jnp.clip(other, 0, N - 1), entry < total, total
+    other = jnp.clip(jnp.where(other >= N, other - N, other), 0, N - 1)
+    return which % N, other, entry < end[-1], jnp.where(about < 2**30, end[-1], about)
 
 
-def _kept(i: Array, j: Array, near: Array, N: int, room: int) -> tuple[Array, Array, Array, Array]:
+def _kept(order: Array, i: Array, j: Array, near: Array, room: int) -> tuple[Array, Array, Array, Array]:
     """The pairs that are near, once each and sorted, how many they are, and how many were met."""
-    a, b, met = _packed(jnp.minimum(i, j), jnp.maximum(i, j), near, N, room)
-    a, b = sorted_by(a, b)
+    N = order.shape[0]
+    entry, met = _wanted(near, room)
+    i, j = (_at(order, _at(x, entry, N), N) for x in (i, j))
+    a, b = sorted_by(jnp.minimum(i, j), jnp.maximum(i, j))
     again = jnp.concatenate([jnp.zeros(1, bool), (a[1:] == a[:-1]) & (b[1:] == b[:-1])])
-    a, b, count = _packed(a, b, (a < N) & ~again, N, room)
-    return a, b, count, met
+    entry, count = _wanted((a < N) & ~again, room)
+    return _at(a, entry, N), _at(b, entry, N), count, met
 
 
-def _packed(a: Array, b: Array, wanted: Array, N: int, room: int) -> tuple[Array, Array, Array]:
-    """The wanted entries moved together to the front of `room` places, N after them; how many are wanted."""
-    number = running_sum(wanted)
-    at = jnp.where(wanted, number - 1, room + jnp.arange(a.shape[0], dtype=jnp.int32))
-    a, b = (jnp.full(room, N, jnp.int32).at[at].set(x, mode="drop", unique_indices=True) for x in (a, b))
-    return a, b, number[-1]
+def _wanted(wanted: Array, room: int) -> tuple[Array, Array]:
+    """The numbers of the wanted entries in `room` places, one too large after them; and how many are wanted."""
+    number, entry = running_sum(wanted), jnp.arange(wanted.shape[0], dtype=jnp.int32)
+    place = jnp.where(wanted, number - 1, room + entry)
+    numbers = jnp.full(room, wanted.shape[0], jnp.int32).at[place].set(entry, mode="drop", unique_indices=True)
+    return numbers, number[-1]
+
+
+def _at(x: Array, entry: Array, otherwise: int) -> Array:
+    return x.at[entry].get(mode="fill", fill_value=otherwise)

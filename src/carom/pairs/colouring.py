@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -32,20 +34,11 @@ def coloured(pairs: Pairs, capacity: Capacity) -> Pairs:
     count = starts[1:] - starts[:-1]
     short = jnp.any(count[: sizes.size] > sizes) | (starts[-1] > starts[sizes.size])
     room = jnp.max(starts[: sizes.size] + sizes)
-    need = Need(pairs.need.candidates, jnp.maximum(pairs.need.pairs, room), count)
+    need = Need(pairs.need.candidates, pairs.need.pairs, count)
     trouble = pairs.trouble | jnp.where(short, COLOURS, 0) | jnp.where(room > pairs.a.shape[0], PAIRS, 0)
     a, b = (jnp.where(by_colour <= 32 * words, x[rank], N) for x in (pairs.a, pairs.b))
-    return Pairs(
-        a,
-        b,
-        rank,
-        starts[: sizes.size + 1],
-        pairs.count,
-        pairs.reference,
-        pairs.time,
-        trouble.astype(jnp.int32),
-        need,
-    )
+    trouble = trouble.astype(jnp.int32)
+    return replace(pairs, a=a, b=b, rank=rank, starts=starts[: sizes.size + 1], trouble=trouble, need=need)
 
 
 def _colours(pairs: Pairs, words: int) -> Array:

@@ -143,17 +143,19 @@ def grown(capacity: Capacity, pairs: Pairs) -> Capacity:
         ...     pairs = coloured(search.find(x, t, capacity), capacity)
     """
     need = jax.tree.map(np.asarray, pairs.need)
-    sizes = np.max(need.colours.reshape(-1, need.colours.shape[-1]), 0)
-    sizes = sizes[: 1 + np.max(np.flatnonzero(sizes), initial=-1)]
-    colours = list(capacity.colours) + [0] * (len(sizes) - len(capacity.colours))
-    colours = [_enough(size, need) for size, need in zip(colours, [*sizes, *[0] * (len(colours) - len(sizes))])]
+    counts = np.max(need.colours.reshape(-1, need.colours.shape[-1]), 0)
+    counts = counts[: max(len(capacity.colours), 1 + np.max(np.flatnonzero(counts), initial=-1))]
+    sizes = capacity.colours + (0,) * (len(counts) - len(capacity.colours))
+    colours = tuple(_enough(size, count) for size, count in zip(sizes, counts))
+    ends = np.cumsum(counts) - counts + colours
     return Capacity(
         _enough(capacity.candidates, np.max(need.candidates)),
-        _enough(capacity.pairs, np.max(need.pairs)),
-        tuple(colours),
+        _enough(capacity.pairs, max(np.max(need.pairs), np.max(ends, initial=0))),
+        colours,
     )
 
 
+<<<<<<< HEAD
 def fitted(pairs: Pairs) -> Capacity:
     """Room for a coloured list that was found, with a margin, and for two more colours.
 
@@ -163,19 +165,31 @@ def fitted(pairs: Pairs) -> Capacity:
     sizes = need.colours[: 1 + np.max(np.flatnonzero(need.colours), initial=-1)]
     colours = tuple(_enough(0, size) for size in (*sizes, *np.append(1, sizes)[-1:], 1))
     return Capacity(_enough(0, need.candidates), _enough(0, need.pairs + max(colours)), colours)
+=======
+def tight(pairs: Pairs) -> Capacity:
+    """The room that a complete coloured list needs, with a margin; for batches too.
+
+    Example:
+        >>> capacity = tight(coloured(search.find(x, t, capacity), capacity))
+    """
+    return grown(Capacity(16, 16, (8,)), pairs)
+>>>>>>> search
 
 
 def _enough(size: int, need: Any) -> int:
-    return size if need <= size else math.ceil(_MARGIN * float(need)) + 16
+    return size if need <= size else math.ceil(_MARGIN * float(need)) + 8
 
 
 def memory(capacity: Capacity, bodies: int, dimension: int) -> int:
-    """Bytes that one list and the search for it take at most, data of pairs not counted."""
-    G = buckets(bodies)
-    words = -(-max(1, len(capacity.colours)) // 32)
-    searching = 4 * (2 * G + 60 * bodies) + 36 * capacity.candidates
-    colouring = 4 * (14 * capacity.pairs + (6 + 2 * words) * bodies)
-    return searching + colouring + 3 * 4 * capacity.pairs + 8 * dimension * bodies
+    """Bytes that a coloured list and finding it take together at most, data of pairs not counted.
+
+    Example:
+        >>> memory(search.capacity(10**6, 2), 10**6, 2) / 10**6  # bytes per body
+    """
+    words, ranges = -(-len(capacity.colours) // 32), 3 ** (dimension - 1) + 1
+    searching = 22 * capacity.candidates + (60 + 30 * ranges) * bodies
+    colouring = 54 * capacity.pairs + (24 + 12 * words) * bodies
+    return 32 * capacity.pairs + max(searching, colouring) + 8 * dimension * bodies
 
 
 def buckets(bodies: int) -> int:

@@ -1,4 +1,8 @@
+<<<<<<< HEAD
 """Searches: which pairs of bodies may touch. All, or a fixed list of them; `cells` has the one for many bodies."""
+=======
+"""Which pairs of bodies may touch: all of them, or a fixed list; `cells` has the search for many bodies."""
+>>>>>>> search
 
 from __future__ import annotations
 
@@ -41,7 +45,8 @@ class AllPairs(AbstractSearch):
 
     def find(self, positions: Float[Array, "bodies d"], t: Any, capacity: Capacity) -> Pairs:
         """All pairs."""
-        return _given(*np.triu_indices(positions.shape[0], 1), positions, t, capacity)
+        a, b = np.triu_indices(positions.shape[0], 1)
+        return _given(a, b, positions, t, capacity)
 
     def stale(self, pairs: Pairs, positions: Float[Array, "bodies d"], t: Any) -> Array:  # noqa: ARG002
         """Never."""
@@ -82,7 +87,7 @@ class Fixed(AbstractSearch):
 
     def find(self, positions: Float[Array, "bodies d"], t: Any, capacity: Capacity) -> Pairs:
         """The edges."""
-        return _given(*self.edges.T, positions, t, capacity)
+        return _given(self.edges[:, 0], self.edges[:, 1], positions, t, capacity)
 
     def stale(self, pairs: Pairs, positions: Float[Array, "bodies d"], t: Any) -> Array:  # noqa: ARG002
         """Never."""
