@@ -53,7 +53,7 @@ def swing(k):
     return carom.System(mass=1.0, potential=lambda q: k * jnp.cos(q[0]))
 """
 _WRONG = {
-    "t1": ["None", "[1.0]", "np.array([1.0, 2.0, 3.0])", "1j", "10**400", "'x'", "nan", "inf", "-1.0", "{}"],
+    "t1": ["None", "[1.0]", "np.array([1.0, 2.0, 3.0])", "1j", "10**400", "'x'", "nan", "inf", "-inf", "{}"],
     "h": ["0.0", "-0.1", "nan", "inf", "'x'", "1j", "[0.1]", "None"],
     "save_every": ["0", "-1", "2.5", "'x'", "10**30", "[1]", "nan"],
     "save_at": ["[]", "'x'", "[1j]", "[nan]", "[2.0]", "[-0.5]", "[None]", "{}"],
@@ -277,6 +277,7 @@ def draw_mismatch(rng: np.random.Generator) -> Numbers:
                     "carom.simulate(osc, S, carom.StormerVerlet(), t1=1.0, stepping=carom.Prescribed([0.1, 0.2]))",
                     "carom.simulate(ball, S, carom.MoreauMidpoint(), t1=1.0, h=0.1, stepping=carom.Constant(0.1))",
                     "carom.simulate(ball, S, carom.TailoredTheta(), t1=1.0, h=0.1)",
+                    "carom.simulate(ball, S, carom.MoreauMidpoint(), t1=-1.0, h=0.1)",
                     "carom.simulate_batch(osc, S, carom.StormerVerlet(), t1=1.0, h=0.1)",
                     "carom.simulate_batch([osc, ball], [S, S], carom.MoreauMidpoint(), t1=1.0, h=0.1)",
                     "carom.simulate_batch(osc, [S, S], carom.StormerVerlet(), t1=[1.0, 2.0, 3.0], h=0.1)",

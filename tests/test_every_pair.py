@@ -83,6 +83,14 @@ def test_the_table_is_complete():
     assert set(Feature) <= frozenset().union(*(system.features for system in SYSTEMS.values()))
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _a_step_is_traced_once_for_all_steppings():
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in {type(method) for method in METHODS.values()}:
+            patch.setattr(kind, "step", eqx.filter_jit(kind.step))
+        yield
+
+
 def kinds(tree):
     return jax.tree.map(lambda x: (x.shape, x.dtype), tree)
 
