@@ -7,7 +7,6 @@ from carom.pairs.cells import CellList as CellList
 from carom.pairs.colouring import coloured as coloured
 from carom.pairs.lists import Capacity as Capacity
 from carom.pairs.lists import Pairs as Pairs
-from carom.pairs.lists import fitted as fitted
 from carom.pairs.lists import grown as grown
 from carom.pairs.lists import memory as memory
 from carom.pairs.lists import moved as moved

@@ -127,15 +127,10 @@ def _grid(box: AbstractBox, x: Columns, t: Any, far: Array) -> _Grid:
     found = [_cells(y, box.period(axis), far, G) for axis, y in enumerate(home)]
     cell, cells = zip(*found)
     place, order = sorted_by(_place(cell[0], cell[1:], G), jnp.arange(N, dtype=jnp.int32))
-<<<<<<< HEAD
-    sorted_cells = tuple(c[order] for c in cell)
-    return _Grid(order, place, tuple(y[order] for y in x), sorted_cells, tuple(width), tuple(cells), box.offset_at(t))
-=======
     above, length = None, box.period(0)
     if offset is not None and length is not None:
         above = _cells((home[0] - offset) % length, length, far, G)[0][order]
     return _Grid(order, place, tuple(c[order] for c in cell), cells, above)
->>>>>>> search
 
 
 def _cells(x: Array, length: Array | None, far: Array, G: int) -> tuple[Array, Array | None]:

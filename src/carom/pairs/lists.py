@@ -155,25 +155,17 @@ def grown(capacity: Capacity, pairs: Pairs) -> Capacity:
     )
 
 
-<<<<<<< HEAD
-def fitted(pairs: Pairs) -> Capacity:
-    """Room for a coloured list that was found, with a margin, and for two more colours.
-
-    Rooms cost time in every sweep, whether they are filled or not.
-    """
-    need = jax.tree.map(np.asarray, pairs.need)
-    sizes = need.colours[: 1 + np.max(np.flatnonzero(need.colours), initial=-1)]
-    colours = tuple(_enough(0, size) for size in (*sizes, *np.append(1, sizes)[-1:], 1))
-    return Capacity(_enough(0, need.candidates), _enough(0, need.pairs + max(colours)), colours)
-=======
 def tight(pairs: Pairs) -> Capacity:
-    """The room that a complete coloured list needs, with a margin; for batches too.
+    """The room that a complete coloured list needs, with a margin and two colours more; for batches too.
+
+    Room costs time in every sweep over the list, more of it a new program.
 
     Example:
         >>> capacity = tight(coloured(search.find(x, t, capacity), capacity))
     """
-    return grown(Capacity(16, 16, (8,)), pairs)
->>>>>>> search
+    room = grown(Capacity(16, 16, (8,)), pairs)
+    spare = (room.colours[-1] // 2, 8)
+    return room._replace(pairs=room.pairs + sum(spare), colours=room.colours + spare)
 
 
 def _enough(size: int, need: Any) -> int:

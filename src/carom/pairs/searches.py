@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""Searches: which pairs of bodies may touch. All, or a fixed list of them; `cells` has the one for many bodies."""
-=======
 """Which pairs of bodies may touch: all of them, or a fixed list; `cells` has the search for many bodies."""
->>>>>>> search
 
 from __future__ import annotations
 

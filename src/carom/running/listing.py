@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.pairs import Capacity, Pairs, coloured, fitted, grown, memory, padded
+from carom.pairs import Capacity, Pairs, coloured, grown, memory, padded, tight
 from carom.pairs.lists import NOT_FINITE
 from carom.state import Carry, Row, State, Status
 from carom.systems.body_contacts import PairContacts
@@ -118,7 +118,7 @@ def _first_list(group: Any, state: State, t: Any, given: Capacity | None) -> tup
         if not int(found.trouble) & ~NOT_FINITE:
             break
         room = grown(room, found)
-    room = given or fitted(found)
+    room = given or tight(found)
     return _find(group.search, x, t, room), room
 
 
