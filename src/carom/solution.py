@@ -271,7 +271,7 @@ class Solution:
         if not self.t[0] <= t <= self.t[-1] or len(self) < 2:
             msg = f"t must lie between {self.t[0]:g} and {self.t[-1]:g}"
             raise ValueError(msg)
-        row = np.searchsorted(self.elapsed, self._elapsed(np.asarray([float(t)])))[0]
+        row = np.searchsorted(self.clock.turned(self.elapsed), self._since_start(np.asarray([float(t)])))[0]
         return of_step(self, max(int(row), 1))
 
     def interpolated(self, times: Any) -> Solution:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -95,7 +96,7 @@ def _attempted(
 
 def _usual(laws: Laws) -> tuple[AbstractContactSolver, ...]:
     """Newton's method for few rows, Gauss-Seidel for more, each followed by the other where it may help."""
-    newton, sweeps = SemismoothNewton(), AcceleratedGaussSeidel(tol=1e-10)
+    newton, sweeps = SemismoothNewton(), AcceleratedGaussSeidel(tol=1e-10, max_iter=20000)
     if laws.bilateral:
         return (newton,)
     if laws.rows <= _FEW:
@@ -106,13 +107,16 @@ def _usual(laws: Laws) -> tuple[AbstractContactSolver, ...]:
 def _refuse_too_large(solver: AbstractContactSolver, rows: int) -> None:
     if solver.needs_matrix and rows > _MOST:
         name, need = type(solver).__name__, 8e-9 * rows**2
-        msg = f"solve: {name} needs a matrix of {need:.0f} GB here: use carom.contact_problems.AcceleratedGaussSeidel()"
+        msg = f"solve: {name} needs a matrix of {need:.0f} GB here: use carom.AcceleratedGaussSeidel()"
         raise ValueError(msg)
 
 
 @compiled
 def _solved(solver: AbstractContactSolver, problem: ContactProblem, guess: Array) -> tuple[ContactResult, Array]:
     found = solver(problem, guess)
+    if found.unsolved is not None:
+        status = jnp.where(found.unsolved & (found.status == Status.OK), Status.CONTACT_NOT_SOLVED, found.status)
+        found = eqx.tree_at(lambda f: f.status, found, status.astype(jnp.int32))
     return found, problem.velocity(found.P)
 
 

@@ -34,7 +34,7 @@ def created_energy(solution: Solution) -> float:
     system, account = solution.running, solution.account
     if not np.isfinite(account.energy).all():
         return np.inf
-    driven = moves(system) or any(group.slip_velocity is not None for group in system.contact_groups)
+    driven = moves(system) or any(group.has_slip_velocity for group in system.contact_groups)
     if driven or system.friction is not None or Feature.MULTIPLIER_FORCES in system.features:
         return 0.0
     if solution.clock.backward and system.rate_damping:
@@ -49,7 +49,7 @@ def created_energy(solution: Solution) -> float:
 
 def moves(system: System) -> bool:
     """Whether masses, potentials, constraints or contacts depend on time, so that energy may come in through them."""
-    laws = [fn for group in system.contact_groups for fn in (group.gap, group.slip)]
+    laws = [fn for group in system.contact_groups for fn in group.functions]
     parts = [*system.potential.values(), system.mass, system.constraints, system.nonholonomic, system.hamiltonian]
     return any(getattr(fn, "sees_time", False) for fn in (*parts, *laws))
 

@@ -1,46 +1,57 @@
-r"""Projected Gauss-Seidel over sparse rows, colour by colour, with extrapolation.
+r"""Gauss-Seidel by colours, with extrapolation: contact problems of many rows, without a dense matrix.
 
-A sweep S updates the contacts of one colour at once, the normal impulse first and friction with the velocities that
-this leaves. Nesterov's extrapolation `y = P + b (P - P_old)`, `P <- S(y)`, is given up and begun anew where the sweep
-turns against it, or where the squared change of a sweep exceeds four times the smallest so far: without the second
-rule it diverges on large problems with friction. Where it goes in circles, 600 sweeps without a smaller residual, as
-many follow without it.
+Contacts of one colour do not act on each other: all are relaxed at once, `P_i <- prox(P_i - (G P + c)_i / G_ii)`,
+and one colour after the other is a sweep S. With Nesterov's extrapolation,
+
+    Q = S(Y),   Y <- Q + beta (Q - P),   beta = (theta - 1) / theta',   theta' = (1 + sqrt(1 + 4 theta^2)) / 2,
+
+P <- Q. theta starts anew where the sweep turns against the motion, (Y - Q) . (Q - P) > 0, or where the squared change
+of a sweep |Y - Q|^2 exceeds four times the smallest since the last start: without the second rule it diverges on large
+problems with friction. Where it goes in circles, 600 sweeps without a smaller residual, as many follow without it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
-from carom.solvers.contact_laws import Laws
+from carom.names import register
+from carom.solvers.body_directions import BodyDirections
+from carom.solvers.body_sweeps import BodySweeps
 from carom.solvers.contact_problem import ContactProblem
-from carom.solvers.contact_solver import AbstractContactSolver, ContactResult, refuse_settings, solved
+from carom.solvers.contact_solver import AbstractContactSolver, ContactResult, refuse_settings
+from carom.solvers.directions import DelassusMap
 from carom.solvers.sparse import SparseDelassus
+from carom.solvers.sparse_sweeps import SparseSweeps
+from carom.solvers.sweeps import AbstractSweeps
+from carom.state import Status
 
 _BETWEEN_LOOKS = 10  # sweeps
 _PATIENCE = 60  # looks
 _GUARD = 4.0  # times the smallest squared change
 
 
+@register
 class AcceleratedGaussSeidel(AbstractContactSolver):
-    """Extrapolated Gauss-Seidel for contact problems with a sparse matrix.
+    """Extrapolated Gauss-Seidel, for listed pairs of `carom.Bodies` and for sparse contact problems.
+
+    A step that is not solved to `tol` within `max_iter` sweeps goes on with the best impulses found; such steps are
+    counted (`sol.stats["unsolved"]`) and warned of.
 
     Args:
         tol: wanted residual, relative to the impulses.
-        max_iter: sweeps after which the problem counts as not solved.
+        max_iter: most sweeps.
 
     Example:
-        >>> result = carom.contact_problems.solve(problem, carom.contact_problems.AcceleratedGaussSeidel(tol=1e-6))
+        >>> method = carom.MoreauMidpoint(solver=carom.AcceleratedGaussSeidel(tol=1e-4))
     """
 
-    tol: float = 1e-8
-    max_iter: int = 20000
+    tol: float = 1e-4
+    max_iter: int = 1000
 
     needs_matrix: ClassVar[bool] = False
 
@@ -49,78 +60,58 @@ class AcceleratedGaussSeidel(AbstractContactSolver):
 
     def solve(self, problem: ContactProblem, guess: Array) -> ContactResult:
         """Solve from a guess; of all looked at, the impulses with the smallest residual."""
-        if not isinstance(problem.G, SparseDelassus) or problem.laws.elements or problem.laws.bilateral:
-            msg = "AcceleratedGaussSeidel solves sparse problems of contacts alone: use SemismoothNewton or PSOR here"
-            raise TypeError(msg)
-        colours = by_colour(problem, problem.G)
+        sweeps = _sweeps_of(problem)
 
-        def sweep(P: Array) -> Array:
-            return jax.lax.scan(lambda P, colour: (updated(P, *colour), None), P, colours)[0]
-
-        def running(loop):
-            _, _, residual, _, k = loop
-            return (residual > self.tol) & (k < self.max_iter)
-
-        def look(loop):
-            path, best, least, idle, k = loop
+        def look(loop: Any) -> Any:
+            path, best, least, idle, k, _ = loop
+            P = sweeps.impulses(path.x)
+            now = problem.residual(P, problem.equation(P))
+            more = (now > self.tol) & (k < self.max_iter)
             trust = idle < _PATIENCE
-            path = jax.lax.fori_loop(0, _BETWEEN_LOOKS, lambda _, path: path.ahead(problem, sweep, trust), path)
-            residual = problem.residual(path.P, problem.equation(path.P))
-            better = residual < least
-            best, least = jnp.where(better, path.P, best), jnp.where(better, residual, least)
-            idle = jnp.where(better & trust, 0, (idle + 1) % (2 * _PATIENCE))
-            return path, best, least, idle, k + _BETWEEN_LOOKS
+            count = jnp.where(more, _BETWEEN_LOOKS, 0)
+            path = jax.lax.fori_loop(0, count, lambda _, path: path.ahead(sweeps, trust), path)
+            idle = jnp.where((now < least) & trust, 0, (idle + 1) % (2 * _PATIENCE))
+            return path, jnp.where(now < least, P, best), jnp.fmin(now, least), idle, k + count, more
 
         P, none = jnp.where(problem.taking_part, guess, 0.0), jnp.zeros((), jnp.int32)
-        loop = (Path(P, P, jnp.ones(()), jnp.asarray(jnp.inf)), P, problem.residual(P, problem.equation(P)), none, none)
-        _, P, residual, _, k = jax.lax.while_loop(running, look, loop)
-        return ContactResult(P, residual, k, solved(residual, self.tol))
+        loop = (Path.at(sweeps.start(P)), P, jnp.asarray(jnp.inf), none, none, jnp.asarray(True))
+        _, P, residual, _, k, _ = jax.lax.while_loop(lambda loop: loop[-1], look, loop)
+        status = jnp.where(jnp.isfinite(residual), Status.OK, Status.NOT_FINITE).astype(jnp.int32)
+        return ContactResult(P, residual, k, status, residual > self.tol)
 
 
 class Path(eqx.Module):
-    """Where the iteration stands: impulses, the point of the next sweep, the weight of that, the smallest change."""
+    """Where the iteration stands: x, the point y of the next sweep, the weight of that, the smallest change."""
 
-    P: Array
-    y: Array
+    x: Any
+    y: Any
     theta: Array
     least: Array
 
-    def ahead(self, problem: ContactProblem, sweep: Callable[[Array], Array], trust: Array) -> Path:
+    @classmethod
+    def at(cls, x: Any) -> Path:
+        """At a start."""
+        return cls(x, x, jnp.ones(()), jnp.asarray(jnp.inf))
+
+    def ahead(self, sweeps: AbstractSweeps, trust: Array) -> Path:
         """After one more sweep, extrapolated where that may be trusted."""
-        P = sweep(self.y)
-        change = self.y - P
-        size = jnp.sum(problem.diagonal * change**2)
-        lost = (jnp.sum(problem.diagonal * change * (P - self.P)) > 0) | (size > _GUARD * self.least)
+        x = sweeps.sweep(self.y)
+        size, turn = sweeps.products(self.x, self.y, x)
+        lost = (turn > 0) | (size > _GUARD * self.least)
         theta = 0.5 * (1.0 + jnp.sqrt(1.0 + 4.0 * self.theta**2))
-        b = jnp.where(trust & ~lost, (self.theta - 1.0) / theta, 0.0)
+        beta = jnp.where(trust & ~lost, (self.theta - 1.0) / theta, 0.0)
+        y = jax.tree.map(lambda new, old: new + beta * (new - old), x, self.x)
         least = jnp.where(lost, size, jnp.minimum(self.least, size))
-        return Path(P, P + b * (P - self.P), jnp.where(lost, 1.0, theta), least)
+        return Path(x, y, jnp.where(lost, 1.0, theta), least)
 
 
-def by_colour(problem: ContactProblem, G: SparseDelassus) -> tuple[ContactProblem, Array, Array]:
-    """For every colour its own laws, their rows, and the velocity of slip that a unit of normal impulse brings."""
-    contacts, n, directions = G.colours, problem.laws.contacts, next(iter(problem.laws.directions))
-    there, normals = contacts < n, np.arange(n)
-    slips = (n + contacts[..., None] * directions + jnp.arange(directions)).reshape(contacts.shape[0], -1)
-    slips = jnp.where(jnp.repeat(there, directions, axis=1), slips, problem.laws.rows)
-    rows = jnp.concatenate([jnp.where(there, contacts, problem.laws.rows), slips], axis=1)
-    own = ContactProblem(
-        SparseDelassus(G.columns[rows], G.values[rows], contacts),
-        problem.diagonal[rows],
-        problem.c[rows],
-        active=problem.active[contacts] & there,
-        friction=problem.friction[contacts],
-        limits=jnp.zeros((contacts.shape[0], 0, 2)),
-        laws=Laws([(contacts.shape[1], directions)]),
-    )
-    return own, rows, G.entries(n + np.arange(n * directions), np.repeat(normals, directions))[slips - n]
-
-
-def updated(P: Array, own: ContactProblem, rows: Array, cross: Array) -> Array:
-    """P after one colour: its normal impulses, then its friction."""
-    n, directions = own.laws.contacts, next(iter(own.laws.directions))
-    old, u = P[rows], own.velocity(P)
-    normal = own.project(old - u / own.diagonal, old)[:n]
-    push = jnp.repeat(normal - old[:n], directions)
-    half = jnp.concatenate([normal, old[n:] - (u[n:] + cross * push) / own.diagonal[n:]])
-    return P.at[rows].set(own.project(half, half), mode="drop")
+def _sweeps_of(problem: ContactProblem) -> AbstractSweeps:
+    """The sweeps that a problem's map offers, or a refusal."""
+    G, laws = problem.G, problem.laws
+    if isinstance(G, DelassusMap) and isinstance(G.W, BodyDirections) and isinstance(G.W_M, BodyDirections):
+        return BodySweeps.of(problem, G.W, G.W_M)
+    if isinstance(G, SparseDelassus) and not laws.elements and not laws.bilateral:
+        return SparseSweeps.of(problem, G)
+    where = "contacts of listed pairs of bodies (carom.CellList or carom.Fixed) and sparse problems of contacts alone"
+    msg = f"AcceleratedGaussSeidel solves {where}: use SemismoothNewton or PSOR here"
+    raise TypeError(msg)

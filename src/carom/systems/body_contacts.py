@@ -181,6 +181,11 @@ class PairContacts(AbstractBodyContacts):
         return self.shape.slip is not None
 
     @property
+    def functions(self) -> tuple[Any, ...]:
+        """Gap and slip of one pair."""
+        return self.shape.gap, self.shape.slip
+
+    @property
     def sides(self) -> tuple[Array, ...]:
         """Both bodies of every pair."""
         return self.list.a, self.list.b
@@ -259,6 +264,11 @@ class WorldContacts(AbstractBodyContacts):
     def has_friction(self) -> bool:
         """Whether the wall has directions of friction."""
         return self.wall.slip is not None
+
+    @property
+    def functions(self) -> tuple[Any, ...]:
+        """Gap and slip of one body."""
+        return self.wall.gap, self.wall.slip
 
     @property
     def sides(self) -> tuple[Array, ...]:

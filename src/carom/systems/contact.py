@@ -144,6 +144,11 @@ class Contacts(AbstractContacts):
         return self.slip is not None or self.slip_velocity is not None
 
     @property
+    def functions(self) -> tuple[Any, ...]:
+        """The user's functions of gap and slip, None where there is none."""
+        return self.gap, self.slip, self.slip_velocity
+
+    @property
     def has_slip_velocity(self) -> bool:
         """Whether slip velocities are the user's, in contrast to rates of displacements."""
         return self.slip_velocity is not None

@@ -38,6 +38,11 @@ class AbstractContacts(eqx.Module):
         """Whether the contacts have tangential directions."""
 
     @property
+    @abc.abstractmethod
+    def functions(self) -> tuple[Any, ...]:
+        """The user's functions of gap and slip, None where there is none."""
+
+    @property
     def has_slip_velocity(self) -> bool:
         """Whether slip velocities are the user's, in contrast to rates of displacements."""
         return self.has_friction
