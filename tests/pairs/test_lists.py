@@ -61,12 +61,14 @@ def test_data_follow_their_pairs_between_lists_of_different_room():
 
 def test_a_list_with_more_room_keeps_its_entries_and_their_data():
     pairs = colour(list_of({(0, 1), (1, 2), (5, 9)}), ROOM)
-    larger = ROOM._replace(pairs=500)
+    larger = ROOM._replace(pairs=500, colours=(BODIES // 2,) * 70)
     longer, data = padded(pairs, jnp.arange(350.0), larger)
-    assert longer.a.shape == longer.rank.shape == data.shape == (500,)
     assert np.array_equal(listed_in(longer), listed_in(pairs))
     assert np.array_equal(data, np.pad(np.arange(350.0), (0, 150)))
     assert np.array_equal(np.sort(longer.rank), np.arange(500))
+    again = jax.eval_shape(lambda pairs: colour(pairs, larger), padded(list_of(set()), None, larger)[0])
+    assert jax.tree.map(lambda x: (x.shape, x.dtype), longer) == jax.tree.map(lambda x: (x.shape, x.dtype), again)
+    assert not any(x.weak_type for x in jax.tree.leaves(again))
 
 
 def test_more_colours_than_there_is_room_for_are_counted():

@@ -82,6 +82,7 @@ def test_a_batch_finds_what_single_systems_find():
         return colour(search.find(x, t, ROOMY), ROOMY)
 
     lanes = jax.vmap(both)(x, t)
+    assert not any(leaf.weak_type for leaf in jax.tree.leaves(jax.eval_shape(both, x[0], 0.0)))
     for k in range(8):
         alone = colour(find(search, x[k], t[k], ROOMY), ROOMY)
         assert all(np.array_equal(one[k], two) for one, two in zip(jax.tree.leaves(lanes), jax.tree.leaves(alone)))

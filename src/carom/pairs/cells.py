@@ -81,7 +81,7 @@ class CellList(AbstractSearch):
         i, j, within, candidates = _expanded(first, last, capacity.candidates)
         near = within & (i != j) & self._near(seen[grid.order].T, self._diameters(grid.order), i, j, t)
         a, b, count, met = _kept(grid.order, i, j, near, capacity.pairs)
-        trouble = jnp.where(candidates > capacity.candidates, CANDIDATES, 0) | jnp.where(met > capacity.pairs, PAIRS, 0)
+        trouble = CANDIDATES * (candidates > capacity.candidates) + PAIRS * (met > capacity.pairs)
         unseen = jnp.maximum(1.0, candidates / capacity.candidates)
         need = Need(candidates, unseen * met, jnp.zeros(0, jnp.int32))
         return listed(a, b, count, positions, t, trouble, need)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.pairs.lists import COLOURS, PAIRS, Capacity, Need, Pairs
+from carom.pairs.lists import COLOURS, PAIRS, Capacity, Need, Pairs, tried_colours
 from carom.pairs.sorting import sorted_by, starts_of
 
 _A, _B = 0x9E3779B1, 0x85EBCA77
@@ -26,18 +26,15 @@ def coloured(pairs: Pairs, capacity: Capacity) -> Pairs:
         >>> first = slice(pairs.starts[0], pairs.starts[1])
     """
     sizes = np.asarray(capacity.colours, np.int32)
-    words = -(-sizes.size // 32)
-    N, valid = pairs.reference.shape[0], pairs.valid
-    colour = _colours(pairs, words)
-    by_colour, rank = sorted_by(jnp.where(valid, colour, 32 * words + 1), pairs.rank)
-    starts = starts_of(by_colour, 32 * words + 1)
+    N, tried = pairs.reference.shape[0], tried_colours(capacity)
+    by_colour, rank = sorted_by(jnp.where(pairs.valid, _colours(pairs, tried // 32), tried + 1), pairs.rank)
+    starts = starts_of(by_colour, tried + 1)
     count = starts[1:] - starts[:-1]
     short = jnp.any(count[: sizes.size] > sizes) | (starts[-1] > starts[sizes.size])
     room = jnp.max(starts[: sizes.size] + sizes)
     need = Need(pairs.need.candidates, pairs.need.pairs, count)
-    trouble = pairs.trouble | jnp.where(short, COLOURS, 0) | jnp.where(room > pairs.a.shape[0], PAIRS, 0)
-    a, b = (jnp.where(by_colour <= 32 * words, x[rank], N) for x in (pairs.a, pairs.b))
-    trouble = trouble.astype(jnp.int32)
+    trouble = pairs.trouble | (COLOURS * short + PAIRS * (room > pairs.a.shape[0])).astype(jnp.int32)
+    a, b = (jnp.where(by_colour <= tried, x[rank], N) for x in (pairs.a, pairs.b))
     return replace(pairs, a=a, b=b, rank=rank, starts=starts[: sizes.size + 1], trouble=trouble, need=need)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -73,18 +74,9 @@ class Pairs(eqx.Module):
 def listed(a: Array, b: Array, count: Any, positions: Array, t: Any, trouble: Any, need: Need) -> Pairs:
     """The list of the pairs (a, b), sorted by them."""
     rank, count = jnp.arange(a.shape[0], dtype=jnp.int32), jnp.asarray(count, jnp.int32)
-    finite = jnp.isfinite(positions).all()
-    return Pairs(
-        a,
-        b,
-        rank,
-        jnp.stack([jnp.zeros_like(count), count]),
-        count,
-        positions,
-        jnp.asarray(t, positions.dtype),
-        jnp.asarray(trouble, jnp.int32) + jnp.where(finite, 0, NOT_FINITE).astype(jnp.int32),
-        need,
-    )
+    starts = jnp.stack([jnp.zeros_like(count), count])
+    trouble = jnp.asarray(trouble + NOT_FINITE * ~jnp.isfinite(positions).all(), jnp.int32)
+    return Pairs(a, b, rank, starts, count, positions, jnp.asarray(t, positions.dtype), trouble, need)
 
 
 def moved(old: Pairs, new: Pairs, data: Any) -> Any:
@@ -118,20 +110,27 @@ def _places(old: Pairs, new: Pairs) -> tuple[Array, Array]:
 
 
 def padded(pairs: Pairs, data: Any, capacity: Capacity) -> tuple[Pairs, Any]:
-    """A list and the data of its pairs with the room of a larger `capacity`."""
-    more = capacity.pairs - pairs.a.shape[0]
+    """A list and the data of its pairs with the shapes of a larger `capacity`; entries keep their places."""
+    N, P = pairs.reference.shape[0], pairs.a.shape[0]
 
-    def longer(x: Array) -> Array:
-        return jnp.pad(x, [(0, more)] + [(0, 0)] * (x.ndim - 1))
+    def longer(x: Array, size: int, fill: Any = 0) -> Array:
+        more = jnp.full((size - x.shape[0], *x.shape[1:]), fill, x.dtype)
+        return jnp.concatenate([x, more])
 
-    none = jnp.full(more, pairs.reference.shape[0], jnp.int32)
-    a, b = (jnp.concatenate([x, none]) for x in (pairs.a, pairs.b))
-    rank = jnp.concatenate([pairs.rank, jnp.arange(pairs.a.shape[0], capacity.pairs, dtype=jnp.int32)])
-    words = -(-len(capacity.colours) // 32)
-    starts = jnp.pad(pairs.starts, (0, len(capacity.colours) + 1 - pairs.starts.size), mode="edge")
-    colours = jnp.pad(pairs.need.colours, (0, 32 * words + 1 - pairs.need.colours.size))
-    where = lambda p: (p.a, p.b, p.rank, p.starts, p.need.colours)  # noqa: E731
-    return eqx.tree_at(where, pairs, (a, b, rank, starts, colours)), jax.tree.map(longer, data)
+    room, colours = capacity.pairs, pairs.need.colours
+    starts = pairs.starts
+    if colours.size:
+        colours = longer(colours, tried_colours(capacity) + 1)
+        starts = longer(starts, len(capacity.colours) + 1, starts[-1])
+    rank = jnp.concatenate([pairs.rank, jnp.arange(P, room, dtype=jnp.int32)])
+    need = Need(pairs.need.candidates, pairs.need.pairs, colours)
+    larger = replace(pairs, a=longer(pairs.a, room, N), b=longer(pairs.b, room, N), rank=rank, starts=starts, need=need)
+    return larger, jax.tree.map(lambda x: longer(x, room), data)
+
+
+def tried_colours(capacity: Capacity) -> int:
+    """How many colours are tried before a list is given up: whole words of bits."""
+    return 32 * -(-len(capacity.colours) // 32)
 
 
 def grown(capacity: Capacity, pairs: Pairs) -> Capacity:
@@ -178,7 +177,7 @@ def memory(capacity: Capacity, bodies: int, dimension: int) -> int:
     Example:
         >>> memory(search.capacity(10**6, 2), 10**6, 2) / 10**6  # bytes per body
     """
-    words, ranges = -(-len(capacity.colours) // 32), 3 ** (dimension - 1) + 1
+    words, ranges = tried_colours(capacity) // 32, 3 ** (dimension - 1) + 1
     searching = 22 * capacity.candidates + (60 + 30 * ranges) * bodies
     colouring = 54 * capacity.pairs + (24 + 12 * words) * bodies
     return 32 * capacity.pairs + max(searching, colouring) + 8 * dimension * bodies
