@@ -1,0 +1,80 @@
+"""One step of a method as a function of everything that is a number: its derivative is that of the discrete map."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import carom
+
+_H = 1e-4  # of the differences
+
+
+def _chain(**options):
+    system, state = carom.models.dimer_chain(6, mass_ratio=0.6, **options)
+    squeezed = jnp.asarray([0.9, 0.5, 0.4, -0.1, -0.2, -0.9])
+    return system, eqx.tree_at(lambda s: (s.q, s.v), state, (squeezed, 0.3 * squeezed[::-1]))
+
+
+def _pair(h, method, system, state):
+    """The numbers of one step, and the map from them to its end."""
+    whole = (method, system, state, method.init(system, state), jnp.asarray(h))
+    numbers, rest = eqx.partition(whole, eqx.is_inexact_array)
+
+    def end(numbers):
+        method, system, state, memory, h = eqx.combine(numbers, rest)
+        step = method.step(system, state, memory, h)
+        return jnp.concatenate([step.state.q, step.state.v])
+
+    return numbers, end
+
+
+def _moved(numbers, direction, size):
+    return jax.tree.map(lambda x, d: x + size * d, numbers, direction)
+
+
+def _assert_derivative(h, method, system, state, accuracy=1e-6):
+    numbers, end = _pair(h, method, system, state)
+    keys = np.random.default_rng(3)
+    direction = jax.tree.map(lambda x: keys.normal(size=x.shape) * jnp.where(jnp.isfinite(x), jnp.abs(x), 0.0), numbers)
+
+    @jax.jit
+    def both(numbers, w):
+        value, push = jax.linearize(end, numbers)
+        (gradient,) = jax.linear_transpose(push, numbers)(w)
+        return value, push(direction), sum(jnp.vdot(*pair) for pair in zip(*map(jax.tree.leaves, (gradient, direction))))
+
+    plain = jax.jit(end)
+    at = {k: np.asarray(plain(_moved(numbers, direction, k * _H))) for k in (-2, -1, 0, 1, 2)}
+    differences = (8 * (at[1] - at[-1]) - (at[2] - at[-2])) / (12 * _H)
+    w = jnp.asarray(keys.normal(size=at[0].size))
+    value, forward, backward = both(numbers, w)
+    np.testing.assert_allclose(value, at[0], rtol=1e-13, atol=1e-13)
+    assert np.max(np.abs(differences)) > 0
+    assert np.max(np.abs(forward - differences)) <= accuracy * np.max(np.abs(differences))
+    assert abs(w @ forward - backward) <= 1e-12 * float(jnp.abs(w) @ jnp.abs(forward))
+    return numbers, lambda numbers: both(numbers, w)
+
+
+_SMOOTH = {
+    "gauss": (carom.IRK(carom.gauss(2)), {}),
+    "gauss with one Jacobian": (carom.IRK(carom.gauss(2), carom.Newton(strategy="shared")), {"damping": 0.05}),
+    "theta": (carom.Theta(0.6), {}),
+    "tailored": (carom.TailoredIRK(newton=carom.Newton(strategy="shared")), {"damping": 0.05}),
+    "tailored theta": (carom.TailoredTheta(), {"damping": 0.05}),
+}
+
+
+@pytest.mark.parametrize("name", _SMOOTH)
+def test_a_step_of_a_chain_has_the_derivative_of_its_stage_equations(name):
+    method, options = _SMOOTH[name]
+    numbers, both = _assert_derivative(0.1, method, *_chain(**options))
+    untouched = eqx.tree_at(lambda n: n[2].q, numbers, jnp.zeros(6))
+    assert all(np.isfinite(x).all() for x in both(untouched)), "beads that begin to touch have a derivative"
+
+
+@pytest.mark.parametrize("strategy", ["shared", "full"])
+def test_a_step_of_a_constrained_pendulum_has_the_derivative_of_its_equations(strategy):
+    method = carom.Spark(2, newton=carom.Newton(1e-15, 60, strategy))
+    _assert_derivative(0.05, method, *carom.models.pendulum())
