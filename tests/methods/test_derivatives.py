@@ -25,7 +25,8 @@ def _pair(h, method, system, state):
     def end(numbers):
         method, system, state, memory, h = eqx.combine(numbers, rest)
         step = method.step(system, state, memory, h)
-        return jnp.concatenate([step.state.q, step.state.v])
+        reported = [x for x in (step.info.impulse, step.info.work, step.info.multiplier) if x is not None]
+        return jnp.concatenate([step.state.q, step.state.v, *reported]), step.info.mode
 
     return numbers, end
 
@@ -41,12 +42,12 @@ def _assert_derivative(h, method, system, state, accuracy=1e-6):
 
     @jax.jit
     def both(numbers, w):
-        value, push = jax.linearize(end, numbers)
+        value, push, _ = jax.linearize(end, numbers, has_aux=True)
         (gradient,) = jax.linear_transpose(push, numbers)(w)
         return value, push(direction), sum(jnp.vdot(*pair) for pair in zip(*map(jax.tree.leaves, (gradient, direction))))
 
     plain = jax.jit(end)
-    at = {k: np.asarray(plain(_moved(numbers, direction, k * _H))) for k in (-2, -1, 0, 1, 2)}
+    at = {k: np.asarray(plain(_moved(numbers, direction, k * _H))[0]) for k in (-2, -1, 0, 1, 2)}
     differences = (8 * (at[1] - at[-1]) - (at[2] - at[-2])) / (12 * _H)
     w = jnp.asarray(keys.normal(size=at[0].size))
     value, forward, backward = both(numbers, w)
@@ -54,7 +55,7 @@ def _assert_derivative(h, method, system, state, accuracy=1e-6):
     assert np.max(np.abs(differences)) > 0
     assert np.max(np.abs(forward - differences)) <= accuracy * np.max(np.abs(differences))
     assert abs(w @ forward - backward) <= 1e-12 * float(jnp.abs(w) @ jnp.abs(forward))
-    return numbers, lambda numbers: both(numbers, w)
+    return numbers, plain, lambda numbers: both(numbers, w)
 
 
 _SMOOTH = {
@@ -69,7 +70,7 @@ _SMOOTH = {
 @pytest.mark.parametrize("name", _SMOOTH)
 def test_a_step_of_a_chain_has_the_derivative_of_its_stage_equations(name):
     method, options = _SMOOTH[name]
-    numbers, both = _assert_derivative(0.1, method, *_chain(**options))
+    numbers, _, both = _assert_derivative(0.1, method, *_chain(**options))
     untouched = eqx.tree_at(lambda n: n[2].q, numbers, jnp.zeros(6))
     assert all(np.isfinite(x).all() for x in both(untouched)), "beads that begin to touch have a derivative"
 
@@ -78,3 +79,37 @@ def test_a_step_of_a_chain_has_the_derivative_of_its_stage_equations(name):
 def test_a_step_of_a_constrained_pendulum_has_the_derivative_of_its_equations(strategy):
     method = carom.Spark(2, newton=carom.Newton(1e-15, 60, strategy))
     _assert_derivative(0.05, method, *carom.models.pendulum())
+
+
+def _energy(q, p):
+    x, z, *ring = q
+    ring = jnp.stack(ring)
+    return p["weight"] * z + p["pull"] * ring @ ring + 0.5 * p["spring"] * jnp.sin(x - ring[0]) ** 2
+
+
+def _gaps(q, p):
+    return jnp.stack([q[1], jnp.sqrt(q[2] ** 2 + q[3] ** 2) - p["radius"]])
+
+
+def _slips(q, v):
+    return jnp.stack([v[0], (q[2] * v[3] - q[3] * v[2]) / jnp.sqrt(q[2] ** 2 + q[3] ** 2)])
+
+
+def _sticking_and_sliding(**options):
+    """A mass that sticks to a floor, on a spring to one that slides around a ring."""
+    contacts = carom.Contacts(_gaps, slip_velocity=_slips, friction=[0.5, 0.2], restitution=[0.1, 0.0])
+    params = {"weight": 9.81, "pull": 3.0, "spring": 2.0, "radius": 1.0}
+    system = carom.System([1.0, 1.2, 0.7, 0.8], _energy, params=params, contacts=contacts, **options)
+    return system, carom.State([0.2, -1e-3, 0.5994, 0.7992], [1e-3, -0.01, -0.56, 0.42])
+
+
+_CONTACT = {
+    "midpoint": carom.MoreauMidpoint(carom.SemismoothNewton(fallback=carom.PSOR(), enumerate_modes=False)),
+    "theta": carom.MoreauTheta(0.6, solver=carom.PSOR(1e-14)),
+}
+
+
+@pytest.mark.parametrize("name", _CONTACT)
+def test_a_step_with_sticking_and_sliding_contacts_has_the_derivative_of_its_laws(name):
+    numbers, plain, _ = _assert_derivative(0.01, _CONTACT[name], *_sticking_and_sliding())
+    assert plain(numbers)[1].tolist() == [0, 0, 0, 1]

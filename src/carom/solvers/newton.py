@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -64,19 +64,23 @@ class AbstractEquations(eqx.Module):
     def direction(self, x: PyTree, r: PyTree) -> PyTree:
         """J^{-1} r with the Jacobian at x, or nearly so."""
 
+    def update(self, x: PyTree) -> tuple[PyTree, PyTree]:
+        """Newton's update at x, and what else follows from x."""
+        r, aux = self.residual(x)
+        return self.direction(x, r), aux
+
     @abc.abstractmethod
     def size(self, d: PyTree, x: PyTree) -> Array:
         """Size of a residual or of the update d that led to x, in units of the tolerance."""
 
     @property
-    @abc.abstractmethod
     def exact(self) -> bool:
         """Whether `direction` takes the Jacobian itself."""
+        return True
 
 
 _SMALLEST_DAMPING = 1.0 / 256.0
 _ROUNDING = 1e3  # updates this many tolerances large that no longer shrink are rounding
-_GROWTH = 1e6  # an update this much larger than the smallest one so far means divergence
 _REFINEMENTS = 100
 _REFINED = 1e-15
 
@@ -176,32 +180,86 @@ def with_backtracking(equations: AbstractEquations, x: PyTree, max_iter: int) ->
     return Root(x, aux, done > 0, error, k.astype(jnp.int32), count.astype(jnp.int32))
 
 
-def by_updates(equations: AbstractEquations, x: PyTree, max_iter: int) -> Root:
-    """Newton's method until the error left, estimated from successive updates, is below 1.
+class Updates(NamedTuple):
+    """The last update of an iteration, the smallest one, the error left, whether that is small, and how many."""
 
-    No line search: rows scaled by 1/h^2 carry rounding noise that would stop it. `aux` of the result belongs to the
-    last but one iterate.
-    """
+    last: Array
+    smallest: Array
+    error: Array
+    done: Array
+    k: Array
 
-    def running(c):
-        _, _, _, smallest, last, done, k = c
-        return ~done & (k < max_iter) & ~(last > _GROWTH * smallest) & ~jnp.isnan(last)
 
-    def step(c):
-        x, _, _, smallest, last, _, k = c
-        r, aux = equations.residual(x)
-        d = equations.direction(x, r)
-        x = jax.tree.map(jnp.subtract, x, d)
-        now = equations.size(d, x)
+class Foreseen(NamedTuple):
+    """Until the error left, estimated from successive updates, is below 1; updates that grow mean divergence."""
+
+    growth: float = 1e6  # of an update over the smallest one so far
+    rounding: float = _ROUNDING
+
+    def diverges(self, now: Array, smallest: Array) -> Array:
+        """Whether an update is far larger than one before."""
+        return now > self.growth * smallest
+
+    def error(self, now: Array, last: Array, k: Array) -> tuple[Array, Array]:
+        """The error left, and whether it is small."""
         ratio, error = _error_left(now, last, k)
-        settled = (now <= 1.0) | (error <= 1.0) | ((k > 2) & (ratio > 0.5) & (now <= _ROUNDING))
-        return x, aux, jnp.minimum(error, now), jnp.minimum(smallest, now), now, settled & jnp.isfinite(now), k + 1
+        settled = (now <= 1.0) | (error <= 1.0) | ((k > 2) & (ratio > 0.5) & (now <= self.rounding))
+        return jnp.minimum(error, now), settled & jnp.isfinite(now)
+
+
+class Settled(NamedTuple):
+    """Until the update itself is below `tol`, or below `rounding` and no smaller than `ratio` of the one before."""
+
+    tol: float
+    rounding: float
+    ratio: float
+
+    def diverges(self, now: Array, smallest: Array) -> Array:
+        """Never told from the updates."""
+        del now, smallest
+        return jnp.asarray(False)
+
+    def error(self, now: Array, last: Array, k: Array) -> tuple[Array, Array]:
+        """The update, and whether it is small."""
+        before = jnp.where(k > 0, last, jnp.inf)
+        return now, (now <= self.tol) | ((now <= self.rounding) & (now >= self.ratio * before))
+
+
+def iterated(
+    improve: Callable[[PyTree, Array], tuple[PyTree, Array]], x: PyTree, max_iter: int, rule: Foreseen | Settled
+) -> tuple[PyTree, Updates]:
+    """`x, update <- improve(x, k)` until the rule is content with the size of the updates."""
+
+    def running(c: tuple[PyTree, Updates]) -> Array:
+        at = c[1]
+        return ~at.done & (at.k < max_iter) & jnp.isfinite(at.last) & ~rule.diverges(at.last, at.smallest)
+
+    def once(c: tuple[PyTree, Updates]) -> tuple[PyTree, Updates]:
+        x, at = c
+        x, now = improve(x, at.k)
+        error, done = rule.error(now, at.last, at.k)
+        return x, Updates(now, jnp.minimum(at.smallest, now), error, done, at.k + 1)
 
     inf = jnp.asarray(jnp.inf)
+    start = Updates(jnp.zeros(()), inf, inf, jnp.asarray(False), jnp.zeros((), jnp.int32))
+    return repeated(running, once, (x, start))
+
+
+def by_updates(equations: AbstractEquations, x: PyTree, max_iter: int, rule: Foreseen | Settled = Foreseen()) -> Root:
+    """Newton's method until its updates are small, by a `rule`; `aux` of the result is that of the last but one iterate.
+
+    No line search: rows scaled by 1/h^2 carry rounding noise that would stop it.
+    """
+
+    def improve(pair: tuple[PyTree, PyTree], k: Array) -> tuple[tuple[PyTree, PyTree], Array]:
+        del k
+        d, aux = equations.update(pair[0])
+        x = jax.tree.map(jnp.subtract, pair[0], d)
+        return (x, aux), equations.size(d, x)
+
     aux = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(equations.residual, x)[1])
-    start = (x, aux, inf, inf, jnp.asarray(0.0), jnp.asarray(False), jnp.zeros((), jnp.int32))
-    x, aux, error, _, _, done, k = repeated(running, step, start)
-    return Root(x, aux, done, error, k, k)
+    (x, aux), at = iterated(improve, (x, aux), max_iter, rule)
+    return Root(x, aux, at.done, at.error, at.k, at.k)
 
 
 def _error_left(now: Array, last: Array, k: Array) -> tuple[Array, Array]:
