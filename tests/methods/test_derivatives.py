@@ -7,6 +7,9 @@ import numpy as np
 import pytest
 
 import carom
+from carom.methods.capturing.active_set import Coefficients, onto_active, smooth_piece, survey
+from carom.methods.capturing.modes import Modes
+from carom.state import Info, Step
 
 _H = 1e-4  # of the differences
 
@@ -113,3 +116,26 @@ _CONTACT = {
 def test_a_step_with_sticking_and_sliding_contacts_has_the_derivative_of_its_laws(name):
     numbers, plain, _ = _assert_derivative(0.01, _CONTACT[name], *_sticking_and_sliding())
     assert plain(numbers)[1].tolist() == [0, 0, 0, 1]
+
+
+class _Piece(eqx.Module):
+    """One smooth piece of event capturing: the first contact sticks, the second slides."""
+
+    form: str = eqx.field(static=True)
+
+    def init(self, system, state):
+        return None
+
+    def step(self, system, state, memory, h):
+        at = survey(system, state.t, state.q, state.v)
+        modes = Modes.of_numbers(at.laws, jnp.asarray([0, 0, 0, 1]))
+        tableau = Coefficients(carom.radau_iia(2))
+        piece = smooth_piece(system, tableau, state, at.under(modes), modes, h, self.form)
+        gaps = at.gaps_kept(modes.closed)
+        q, v = onto_active(system, state.t + h, piece.q, piece.v, modes.held, gaps)
+        return Step(state.moved(state.t + h, q, v), None, Info(impulse=piece.impulse, work=piece.work))
+
+
+@pytest.mark.parametrize("form", ["acceleration", "velocity"])
+def test_a_smooth_piece_with_held_modes_has_the_derivative_of_its_equations(form):
+    _assert_derivative(0.01, _Piece(form), *_sticking_and_sliding())
