@@ -1,5 +1,7 @@
 """One step of a method as a function of everything that is a number: its derivative is that of the discrete map."""
 
+from pathlib import Path
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,6 +11,9 @@ import pytest
 import carom
 from carom.methods.capturing.active_set import Coefficients, onto_active, smooth_piece, survey
 from carom.methods.capturing.modes import Modes
+from carom.solvers.contact_laws import Laws
+from carom.solvers.contact_problem import ContactProblem
+from carom.solvers.directions import DelassusMap, DenseDirections
 from carom.state import Info, Step
 
 _H = 1e-4  # of the differences
@@ -47,7 +52,11 @@ def _assert_derivative(h, method, system, state, accuracy=1e-6):
     def both(numbers, w):
         value, push, _ = jax.linearize(end, numbers, has_aux=True)
         (gradient,) = jax.linear_transpose(push, numbers)(w)
-        return value, push(direction), sum(jnp.vdot(*pair) for pair in zip(*map(jax.tree.leaves, (gradient, direction))))
+        return (
+            value,
+            push(direction),
+            sum(jnp.vdot(*pair) for pair in zip(*map(jax.tree.leaves, (gradient, direction)))),
+        )
 
     plain = jax.jit(end)
     at = {k: np.asarray(plain(_moved(numbers, direction, k * _H))[0]) for k in (-2, -1, 0, 1, 2)}
@@ -118,6 +127,12 @@ def test_a_step_with_sticking_and_sliding_contacts_has_the_derivative_of_its_law
     assert plain(numbers)[1].tolist() == [0, 0, 0, 1]
 
 
+def test_an_extrapolated_step_has_the_derivative_of_its_tableau():
+    method = carom.Extrapolated(carom.MoreauMidpoint(), max_order=3, fixed_order=3)
+    system = carom.System(1.5, lambda q, p: p["k"] * jnp.sum(1 - jnp.cos(q)), params={"k": 2.0})
+    _assert_derivative(0.1, method, system, carom.State([1.0, -0.4], [0.3, 0.2]))
+
+
 class _Piece(eqx.Module):
     """One smooth piece of event capturing: the first contact sticks, the second slides."""
 
@@ -139,3 +154,25 @@ class _Piece(eqx.Module):
 @pytest.mark.parametrize("form", ["acceleration", "velocity"])
 def test_a_smooth_piece_with_held_modes_has_the_derivative_of_its_equations(form):
     _assert_derivative(0.01, _Piece(form), *_sticking_and_sliding())
+
+
+def test_a_contact_solver_without_a_matrix_says_that_it_has_no_derivative():
+    W = DenseDirections(jnp.eye(2))
+    sets = {"active": jnp.ones(2, bool), "friction": jnp.zeros(2), "limits": jnp.zeros((0, 2))}
+
+    def impulses(c):
+        problem = ContactProblem(DelassusMap(W, W), jnp.ones(2), c, laws=Laws([(2, 0)]), **sets)
+        return carom.PJOR()(problem, jnp.zeros(2)).P
+
+    c = jnp.asarray([-1.0, 2.0])
+    assert impulses(c).tolist() == [1.0, 0.0]
+    with pytest.raises(TypeError, match="PJOR has no derivative where no Delassus matrix is formed"):
+        jax.jvp(impulses, (c,), (c,))
+
+
+def test_every_loop_of_unknown_length_in_methods_and_solvers_is_one_that_has_a_derivative():
+    package, own = Path(carom.__file__).parent, {"roots.py", "event_capturing.py", "location.py"}
+    sources = [path for folder in ("methods", "solvers") for path in (package / folder).rglob("*.py")]
+    assert len(sources) > 40
+    bare = [path.name for path in sources if path.name not in own and "while_loop" in path.read_text()]
+    assert not bare, "use carom.solvers.roots.rooted or repeated"

@@ -86,7 +86,7 @@ _REFINED = 1e-15
 
 
 def newton(equations: AbstractEquations, x: PyTree, max_iter: int, search: Callable[..., Root]) -> Root:
-    """Solve `residual(x) = 0` by `search`: `with_backtracking` or `by_updates`."""
+    """Solve `residual(x) = 0` by `search`: `with_backtracking`, or `by_updates` of a rule."""
 
     def find(given: tuple[AbstractEquations, PyTree]) -> Root:
         return search(*given, max_iter)
@@ -245,21 +245,24 @@ def iterated(
     return repeated(running, once, (x, start))
 
 
-def by_updates(equations: AbstractEquations, x: PyTree, max_iter: int, rule: Foreseen | Settled = Foreseen()) -> Root:
-    """Newton's method until its updates are small, by a `rule`; `aux` of the result is that of the last but one iterate.
+def by_updates(rule: Foreseen | Settled) -> Callable[[AbstractEquations, PyTree, int], Root]:
+    """Newton's method until a rule is content with its updates; `aux` is then that of the last but one iterate.
 
     No line search: rows scaled by 1/h^2 carry rounding noise that would stop it.
     """
 
-    def improve(pair: tuple[PyTree, PyTree], k: Array) -> tuple[tuple[PyTree, PyTree], Array]:
-        del k
-        d, aux = equations.update(pair[0])
-        x = jax.tree.map(jnp.subtract, pair[0], d)
-        return (x, aux), equations.size(d, x)
+    def search(equations: AbstractEquations, x: PyTree, max_iter: int) -> Root:
+        def improve(pair: tuple[PyTree, PyTree], k: Array) -> tuple[tuple[PyTree, PyTree], Array]:
+            del k
+            d, aux = equations.update(pair[0])
+            x = jax.tree.map(jnp.subtract, pair[0], d)
+            return (x, aux), equations.size(d, x)
 
-    aux = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(equations.residual, x)[1])
-    (x, aux), at = iterated(improve, (x, aux), max_iter, rule)
-    return Root(x, aux, at.done, at.error, at.k, at.k)
+        aux = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(equations.residual, x)[1])
+        (x, aux), at = iterated(improve, (x, aux), max_iter, rule)
+        return Root(x, aux, at.done, at.error, at.k, at.k)
+
+    return search
 
 
 def _error_left(now: Array, last: Array, k: Array) -> tuple[Array, Array]:

@@ -73,9 +73,9 @@ def repeated(
 
 
 def rarely(needed: Any, fn: Callable[..., PyTree], x: PyTree, *given: PyTree) -> PyTree:
-    """`fn(x, *given)` if needed, else x; in a batch `fn` runs only if some lane needs it (a `cond` would run it always).
+    """`fn(x, *given)` if needed, else x; in a batch `fn` runs only if some lane needs it (`cond` would run it always).
 
-    Where `given` is given it holds every number that matters, and derivatives flow in reverse too.
+    Where there is `given`, it holds every number that matters, and derivatives flow in reverse too.
     """
 
     def goes_on(c: tuple[Any, PyTree], *_: PyTree) -> Any:

@@ -19,7 +19,7 @@ from jaxtyping import Array
 
 from carom.methods.capturing.modes import Modes
 from carom.solvers.contact_laws import Laws
-from carom.solvers.newton import AbstractEquations, Root, Settled, by_updates, newton
+from carom.solvers.newton import AbstractEquations, Settled, by_updates, newton
 from carom.solvers.redundant import multipliers
 from carom.solvers.small import times
 from carom.state import State, Status
@@ -271,7 +271,9 @@ class Stages(eqx.Module):
             guess = (*guess, jnp.tile(start.lam, (stages, 1)))
             size = (*size, jnp.max(jnp.abs(start.lam), initial=0.0) + jnp.max(jnp.abs(start.point.free)) + 1e-290)
         scale = ravel_pytree(tuple(jnp.broadcast_to(x, z.shape) for x, z in zip(size, guess)))[0]
-        root = newton(Scaled(self, scale), ravel_pytree(guess)[0], _ITERATIONS, _search)
+        root = newton(
+            Scaled(self, scale), ravel_pytree(guess)[0], _ITERATIONS, by_updates(Settled(_TOL, _ROUNDING, 0.1))
+        )
         status = jnp.where(root.error <= _ROUNDING, Status.OK, Status.NEWTON_DIVERGED).astype(jnp.int32)
         return root.aux, Found(status, root.error, root.iterations, stages * root.iterations)
 
@@ -304,10 +306,6 @@ class Scaled(AbstractEquations):
         """Largest update."""
         del x
         return jnp.max(jnp.abs(d) / self.scale)
-
-
-def _search(equations: AbstractEquations, x: Array, max_iter: int) -> Root:
-    return by_updates(equations, x, max_iter, Settled(_TOL, _ROUNDING, 0.1))
 
 
 def onto_active(system: System, t: Array, q: Array, v: Array, rows: Array, gaps: Array) -> tuple[Array, Array]:

@@ -15,7 +15,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from carom.methods.spark.families import has_constraints
-from carom.solvers.newton import AbstractEquations, Newton, Root, by_updates, newton
+from carom.solvers.newton import AbstractEquations, Foreseen, Newton, Root, by_updates, newton
 from carom.systems.constrained import constraint_rate, directions, mass_matrix, reaction, slip
 from carom.systems.system import System
 from carom.tableaux import Tableau, lobatto_iiib
@@ -88,20 +88,19 @@ class StageEquations(eqx.Module):
     def solve(self, guess: Unknowns, settings: Newton) -> Root:
         """Solve (17a)-(17g) to the tolerance."""
         middle = Middle.of(self) if settings.strategy == "shared" else None
-        return newton(Scaled(self, middle, jnp.asarray(settings.tol)), guess, settings.max_iter, by_updates)
+        scaled = Scaled(self, middle, jnp.asarray(settings.tol))
+        return newton(scaled, guess, settings.max_iter, by_updates(Foreseen()))
 
 
 class Middle(eqx.Module):
     """Newton direction without the derivatives of the forces, M and G taken in the middle of the step.
 
     Then the multipliers decouple: `K (x) (G M^{-1} G^T)` with K = [(A^A A^B)_{2..s}; b^T] remains, and by (21b) K is
-    the same for every family of the reaction. Without constraints there is no G.
+    the same for every family of the reaction. `constraints` are G, G M^{-1} and (G M^{-1} G^T)^{-1}, where there are any.
     """
 
     M_inv: Array
-    G: Array | None
-    G_M: Array | None
-    S_inv: Array | None
+    constraints: tuple[Array, Array, Array] | None
 
     @classmethod
     def of(cls, equations: StageEquations) -> Middle:
@@ -110,21 +109,22 @@ class Middle(eqx.Module):
         t, q = equations.t + 0.5 * equations.h, equations.q + 0.5 * equations.h * equations.v
         M_inv = jnp.linalg.inv(mass_matrix(system, t, q, equations.v.size))
         if not has_constraints(system):
-            return cls(M_inv, None, None, None)
+            return cls(M_inv, None)
         G = directions(system, t, q, equations.v)
         G_M = G @ M_inv
-        return cls(M_inv, G, G_M, jnp.linalg.inv(G_M @ G.T))
+        return cls(M_inv, (G, G_M, jnp.linalg.inv(G_M @ G.T)))
 
     def direction(self, equations: StageEquations, r: Unknowns) -> Unknowns:
         """The update that removes r."""
         base, h = equations.base, equations.h
         V, v1 = r.V @ self.M_inv, self.M_inv @ r.v1
-        if self.G is None:
+        if self.constraints is None:
             return Unknowns(V, r.U, v1)
+        G, G_M, S_inv = self.constraints
         K = np.vstack([base.A[1:] @ lobatto_iiib(base.stages).A, base.b])
-        lower = jnp.concatenate([jnp.asarray(base.A[1:]) @ V, v1[None]]) @ self.G.T / h
-        U = jnp.asarray(np.linalg.inv(K)) @ (lower - r.U) @ self.S_inv
-        pull = h * (U @ self.G_M)
+        lower = jnp.concatenate([jnp.asarray(base.A[1:]) @ V, v1[None]]) @ G.T / h
+        U = jnp.asarray(np.linalg.inv(K)) @ (lower - r.U) @ S_inv
+        pull = h * (U @ G_M)
         return Unknowns(V - combine(equations.parts[-1], pull), U, v1 - jnp.asarray(base.b) @ pull)
 
 
