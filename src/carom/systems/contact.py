@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from carom.state import reals
-from carom.systems.arguments import UserFunction, names_of, numbers, texts, user_function
+from carom.systems.arguments import UserFunction, is_traced, names_of, numbers, plain_numbers, texts, user_function
 
 
 class Contacts(eqx.Module):
@@ -69,7 +69,7 @@ class Contacts(eqx.Module):
         if self.slip is not None and self.slip_velocity is not None:
             msg = "Contacts: give slip= or slip_velocity=, not both"
             raise ValueError(msg)
-        if not self.has_friction and np.any(np.asarray(friction) > 0):
+        if not self.has_friction and (is_traced(friction) or np.any(np.asarray(friction) > 0)):
             msg = f"Contacts: friction = {friction} needs slip directions: give slip= or slip_velocity="
             raise ValueError(msg)
 
@@ -127,12 +127,12 @@ class FrictionElements(eqx.Module):
         if callable(limit):
             self.limit = user_function(limit, "limit", ("t", "q", "v"))
             return
-        values = np.asarray(reals(limit, "FrictionElements: limit", "a number, or one number or pair per element"))
+        values = reals(limit, "FrictionElements: limit", "a number, or one number or pair per element")
         pairs = values.ndim == 2 and values.shape[1] == 2
         if values.ndim > 1 and not pairs:
             msg = f"FrictionElements: limit must be a number, or one number or pair per element, got {values.shape}"
             raise ValueError(msg)
-        if (
+        if not is_traced(values) and (
             np.isnan(values).any()
             or (pairs and (values[:, 0] > values[:, 1]).any())
             or (not pairs and (values < 0).any())
@@ -178,11 +178,11 @@ def refuse_repeated_names(groups: Iterable[Contacts]) -> None:
 
 
 def _between_0_and_1(value: ArrayLike, name: str) -> Array:
-    array = numbers(value, name)
-    if not np.all((np.asarray(array) >= 0) & (np.asarray(array) <= 1)):
+    array = plain_numbers(value, name)
+    if not is_traced(array) and not np.all((array >= 0) & (array <= 1)):
         msg = f"{name} must lie in [0, 1], got {value}"
         raise ValueError(msg)
-    return array
+    return jnp.asarray(array)
 
 
 def _columns(values: Array, name: str) -> Array:

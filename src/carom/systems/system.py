@@ -14,11 +14,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array
 
 from carom.state import Numbers, reals, strong
-from carom.systems.arguments import DerivedFunction, Given, UserFunction, names_of, texts, user_function
+from carom.systems.arguments import DerivedFunction, Given, UserFunction, is_traced, names_of, texts, user_function
 from carom.systems.constrained import accelerations
 from carom.systems.contact import Contacts, FrictionElements, one_or_several, refuse_repeated_names
 from carom.systems.interactions import Interactions
@@ -129,11 +128,7 @@ class System(eqx.Module):
         self.hamiltonian = hamiltonian and user_function(hamiltonian, "hamiltonian", ("q", "v"), ("t", "q", "v"))
         self.params = None if params is None else _numeric(params)
         self.epoch = np.float64(0.0)
-        instants = np.unique(np.asarray(reals(jumps, "jumps", "a list of times")))
-        if not np.isfinite(instants).all():
-            msg = f"jumps must be finite times, got {jumps}"
-            raise ValueError(msg)
-        self.jumps = jnp.asarray(instants)
+        self.jumps = _instants(jumps)
         if structure not in ("auto", "dense", "tridiagonal"):
             msg = f"structure must be 'auto', 'dense' or 'tridiagonal', got '{structure}'"
             raise ValueError(msg)
@@ -455,13 +450,13 @@ def _numeric(params: Any) -> Any:
 def _mass(value: Any) -> Any:
     if hasattr(value, "solve"):
         return _symmetric_band(value)
-    if isinstance(value, Tracer):
-        msg = "mass is traced by jax.jit, grad or vmap: build the system outside, with params= for what changes"
-        raise TypeError(msg)
-    mass = np.asarray(reals(value, "mass", "a number, one per coordinate, or a square matrix"))
+    mass = reals(value, "mass", "a number, one per coordinate, or a square matrix")
     if mass.ndim > 2 or (mass.ndim == 2 and mass.shape[0] != mass.shape[1]):
         msg = f"mass must be a number, one per coordinate, or a square matrix, got shape {mass.shape}"
         raise ValueError(msg)
+    if is_traced(mass):
+        return mass
+    mass = np.asarray(mass)
     if not np.isfinite(mass).all():
         msg = f"mass must be finite, got {_first_bad(mass, ~np.isfinite(mass))}"
         raise ValueError(msg)
@@ -475,7 +470,20 @@ def _mass(value: Any) -> Any:
     return jnp.asarray(mass)
 
 
+def _instants(jumps: Numbers) -> Array:
+    times = reals(jumps, "jumps", "a list of times")
+    if is_traced(times):
+        return jnp.sort(jnp.ravel(times))
+    instants = np.unique(np.asarray(times))
+    if not np.isfinite(instants).all():
+        msg = f"jumps must be finite times, got {jumps}"
+        raise ValueError(msg)
+    return jnp.asarray(instants)
+
+
 def _symmetric_band(mass: Any) -> Any:
+    if is_traced(mass):
+        return mass
     lower, upper = np.asarray(mass.lower)[1:], np.asarray(mass.upper)[:-1]
     if not np.allclose(lower, upper, rtol=1e-12, atol=0.0):
         i = int(np.argmax(np.abs(lower - upper)))
@@ -499,8 +507,8 @@ def _rate(value: Any, name: str, potential: Mapping[str, Part]) -> Array | Part:
     if name not in potential:
         msg = f"rate_damping names '{name}', but the potential has the parts {names_of(list(potential))}"
         raise ValueError(msg)
-    gamma = np.asarray(reals(value, f"rate_damping['{name}']", "a number or one per interaction"))
-    if not (np.isfinite(gamma) & (gamma >= 0)).all():
+    gamma = reals(value, f"rate_damping['{name}']", "a number or one per interaction")
+    if not is_traced(gamma) and not (np.isfinite(gamma) & (gamma >= 0)).all():
         msg = f"rate_damping['{name}'] must be zero or positive, got {gamma}"
         raise ValueError(msg)
     if gamma.ndim and not isinstance(potential[name], Interactions):

@@ -26,7 +26,7 @@ from carom.names import register
 from carom.running.compiled import traced_once
 from carom.solvers.roots import repeated
 from carom.state import Numbers, State, Status, Step, shortened
-from carom.systems.arguments import names_of, numbers, whole
+from carom.systems.arguments import is_traced, names_of, numbers, whole
 from carom.systems.system import System
 
 _SAME = 1e-9  # relative size of steps that count as equal
@@ -92,8 +92,9 @@ class Extrapolated(AbstractMethod):
             msg = f"Extrapolated: the base must give {names_of(missing)}, {type(self.base).__name__} does not"
             raise ValueError(msg)
         whole(self.max_order, "Extrapolated: max_order", 1)
-        p = self.fixed_order
-        if isinstance(p, jax.Array) and p.ndim == 0 and p.is_fully_addressable and not 1 <= float(p) <= self.max_order:
+        p: Any = self.fixed_order
+        known = isinstance(p, jax.Array) and not is_traced(p) and p.ndim == 0
+        if known and p.is_fully_addressable and not 1 <= float(p) <= self.max_order:
             msg = f"Extrapolated: fixed_order must lie between 1 and max_order = {self.max_order}, got {float(p):g}"
             raise ValueError(msg)
         if self.substeps not in ("odd", "all"):

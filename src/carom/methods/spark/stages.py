@@ -96,7 +96,7 @@ class Middle(eqx.Module):
     """Newton direction without the derivatives of the forces, M and G taken in the middle of the step.
 
     Then the multipliers decouple: `K (x) (G M^{-1} G^T)` with K = [(A^A A^B)_{2..s}; b^T] remains, and by (21b) K is
-    the same for every family of the reaction. `constraints` are G, G M^{-1} and (G M^{-1} G^T)^{-1}, where there are any.
+    the same for every family of the reaction. `constraints` are G, G M^{-1}, (G M^{-1} G^T)^{-1}, if any.
     """
 
     M_inv: Array
