@@ -21,7 +21,7 @@ def rooted(find: Callable[[PyTree], PyTree], attach: Callable[[PyTree, PyTree], 
 
     `find` iterates and is never differentiated; `attach` takes one Newton step at the answer, of which the derivative
     is that of the implicit function. `given` holds every number that matters: a number that `find` or `attach` reads
-    from elsewhere is refused where it is differentiated.
+    from elsewhere is refused where it is differentiated, and so is a second derivative.
     """
     numbers, rest = eqx.partition(given, eqx.is_array)
 
@@ -32,9 +32,23 @@ def rooted(find: Callable[[PyTree], PyTree], attach: Callable[[PyTree, PyTree], 
     @solve.defjvp
     def _(primals: tuple[PyTree], tangents: tuple[PyTree]) -> tuple[PyTree, PyTree]:
         found = solve(*primals)
-        return found, jax.jvp(lambda numbers: attach(found, eqx.combine(numbers, rest)), primals, tangents)[1]
+        fixed = _once(found)
+        return found, jax.jvp(lambda numbers: attach(fixed, eqx.combine(numbers, rest)), primals, tangents)[1]
 
     return solve(numbers)
+
+
+@jax.custom_jvp
+def _once(found: PyTree) -> PyTree:
+    """What was found, to be differentiated once only: a second derivative would need that of the Jacobian."""
+    return found
+
+
+@_once.defjvp
+def _(primals: Any, tangents: Any) -> Any:
+    del primals, tangents
+    msg = "the inner solve of an implicit step has first derivatives only: differentiate once"
+    raise TypeError(msg)
 
 
 def repeated(
