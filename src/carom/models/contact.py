@@ -6,10 +6,10 @@ Every number is a parameter leaf: building a model with other numbers never reco
 from __future__ import annotations
 
 import jax.numpy as jnp
-import numpy as np
 
 from carom.models.registry import model
 from carom.state import State
+from carom.systems.arguments import numpy_for, real
 from carom.systems.contact import Contacts, FrictionElements
 from carom.systems.system import System
 
@@ -69,7 +69,7 @@ def sliding_mass(
     system = System(
         mass,
         forces={"exciting": _pull},
-        params={"force": np.asarray(force, float), "duration": float(duration)},
+        params={"force": numpy_for(force).asarray(force, float), "duration": real(duration)},
         friction=FrictionElements(_both_velocities, limit),
         jumps=[duration],
         labels=("x", "y"),
@@ -113,7 +113,7 @@ def impact_oscillator(
         mass,
         _spring,
         {"dissipative": _dashpot},
-        params={"stiffness": float(stiffness), "free": float(free), "damping": float(damping), "side": float(side)},
+        params={"stiffness": real(stiffness), "free": real(free), "damping": real(damping), "side": real(side)},
         contacts=Contacts(_stop, restitution=restitution),
         labels=("x",),
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from carom.models.registry import model
 from carom.state import State
+from carom.systems.arguments import numpy_for, real
 from carom.systems.contact import Contacts
 from carom.systems.system import System
 
@@ -34,7 +35,7 @@ def bouncing_ball(
         >>> ball, state = carom.models.bouncing_ball()
     """
     contacts = Contacts(_first, restitution=restitution)
-    system = System(mass, _weight, params={"weight": float(mass * gravity)}, contacts=contacts, labels=("q",))
+    system = System(mass, _weight, params={"weight": real(mass * gravity)}, contacts=contacts, labels=("q",))
     return system, State([height], [velocity])
 
 
@@ -65,7 +66,7 @@ def oscillator_with_stop(
     Example:
         >>> oscillator, state = carom.models.oscillator_with_stop(preload=0.3)
     """
-    numbers = {"damping": float(damping), "stiffness": float(stiffness), "preload": float(preload)}
+    numbers = {"damping": real(damping), "stiffness": real(stiffness), "preload": real(preload)}
     system = System(
         mass,
         _spring_and_preload,
@@ -96,10 +97,11 @@ def mass_on_sphere(
     Example:
         >>> mass, state = carom.models.mass_on_sphere(radius=2.0, angle=0.2)
     """
-    params = {"weight": float(mass * gravity), "radius": float(radius)}
+    params = {"weight": real(mass * gravity), "radius": real(radius)}
     system = System(mass, _height, params=params, contacts=Contacts(_above_sphere), labels=("x", "y"))
     outside = radius * (1 + 4 * np.finfo(float).eps)  # rounding must not start under the surface
-    return system, State([outside * np.sin(angle), outside * np.cos(angle)], [0.0, 0.0])
+    xp = numpy_for(angle)
+    return system, State([outside * xp.sin(angle), outside * xp.cos(angle)], [0.0, 0.0])
 
 
 def _stretch(q, p):
@@ -136,7 +138,7 @@ def elastic_bar(
         msg = f"elastic_bar: elements must be at least 1, got {elements}"
         raise ValueError(msg)
     lumped = jnp.full(elements + 1, mass / elements).at[jnp.array([0, -1])].mul(0.5)
-    params = {"stiffness": float(stiffness * elements / length)}
+    params = {"stiffness": real(stiffness * elements / length)}
     labels = tuple(f"u{i}" for i in range(elements + 1))
     system = System(lumped, _stretch, params=params, contacts=Contacts(_first, restitution=restitution), labels=labels)
     return system, State(jnp.full(elements + 1, gap), jnp.full(elements + 1, velocity))

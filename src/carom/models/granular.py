@@ -12,7 +12,7 @@ import numpy as np
 
 from carom.models.registry import model
 from carom.state import Numbers, State
-from carom.systems.arguments import numbers, per_entry
+from carom.systems.arguments import is_traced, numbers, numpy_for, per_entry, plain_numbers, real
 from carom.systems.interactions import Interactions
 from carom.systems.laws import OverlapPower, hertz, spring
 from carom.systems.system import System
@@ -55,20 +55,23 @@ def _chain(
     impact_velocity: float = 1.0,
     units: str = "",
 ) -> tuple[System, State]:
-    m = numbers(masses, "masses", positive=True)
+    m = plain_numbers(masses, "masses", positive=True)
     if m.ndim != 1 or m.size < 2:
         msg = f"masses must be a list of at least two numbers, one per bead, got shape {m.shape}"
         raise ValueError(msg)
     n = m.size
     k = per_entry(stiffness, "stiffness", n - 1, "contact", positive=True)
     gamma = numbers(damping, "damping", size=n - 1, of="contact", nonnegative=True)
-    springs = numbers(attachment, "attachment", size=n, of="bead", nonnegative=True)
+    springs = plain_numbers(attachment, "attachment", size=n, of="bead", nonnegative=True)
+    if is_traced(exponent):
+        msg = "exponent chooses the law of the contacts: it must be a plain number, not one that JAX traces"
+        raise TypeError(msg)
     if not np.isfinite(exponent) or exponent < 1:
         msg = f"exponent must be at least 1, got exponent = {exponent}"
         raise ValueError(msg)
     contact = Interactions(hertz, stencil=(0, 1), data=k, relative=True)
     potential = {"contact": contact}
-    if np.any(np.asarray(springs) > 0):
+    if is_traced(springs) or np.any(springs > 0):
         potential["local"] = Interactions(spring, stencil=(0,), data=per_entry(attachment, "attachment", n, "bead"))
     rate: Any = gamma
     if exponent != HERTZ_EXPONENT:
@@ -79,9 +82,8 @@ def _chain(
 
 def impact(n: int, velocity: float) -> State:
     """The first bead hits the others, which are at rest [James2020 (3)]."""
-    v = np.zeros(n)
-    v[0] = numbers(velocity, "impact_velocity")
-    return State(np.zeros(n), v)
+    first = plain_numbers(velocity, "impact_velocity", size=1).reshape(1)
+    return State(np.zeros(n), numpy_for(velocity).concatenate([first, np.zeros(n - 1)]))
 
 
 @model(t1=30.0, h=0.05, method="TailoredIRK()")
@@ -94,7 +96,7 @@ def dimer_chain(
         >>> chain, state = carom.models.dimer_chain(25, mass_ratio=0.59, damping=0.06)
     """
     numbers(mass_ratio, "mass_ratio", positive=True)
-    masses = np.where(np.arange(_count(n, 2)) % 2 == 0, 1.0, float(mass_ratio))
+    masses = numpy_for(mass_ratio).where(np.arange(_count(n, 2)) % 2 == 0, 1.0, real(mass_ratio))
     return _chain(masses, damping=damping, impact_velocity=impact_velocity)
 
 
@@ -155,20 +157,20 @@ def bead_chain(
     Example:
         >>> chain, state = carom.models.bead_chain(radii=[0.01] * 20, damping=1e-6)
     """
-    r = np.asarray(numbers(radii, "radii", positive=True))
+    r = plain_numbers(radii, "radii", positive=True)
     if r.ndim != 1 or r.size < 2:
         msg = f"radii must be a list of at least two numbers, got shape {r.shape}"
         raise ValueError(msg)
-    E = np.asarray(per_entry(young, "young", r.size, "bead", positive=True))
-    nu = np.asarray(per_entry(poisson, "poisson", r.size, "bead"))
-    rho = np.asarray(per_entry(density, "density", r.size, "bead", positive=True))
-    if ((nu <= -1) | (nu > 0.5)).any():
+    E = per_entry(young, "young", r.size, "bead", positive=True)
+    nu = per_entry(poisson, "poisson", r.size, "bead")
+    rho = per_entry(density, "density", r.size, "bead", positive=True)
+    if not is_traced(nu) and ((nu <= -1) | (nu > 0.5)).any():
         msg = f"poisson must lie in (-1, 0.5], got poisson[{int(np.argmax((nu <= -1) | (nu > 0.5)))}] = {nu.max()}"
         raise ValueError(msg)
     compliance = (1 - nu**2) / E
     modulus = 1 / (compliance[:-1] + compliance[1:])
     radius = r[:-1] * r[1:] / (r[:-1] + r[1:])
-    stiffness = 4 / 3 * modulus * np.sqrt(radius)
+    stiffness = 4 / 3 * modulus * numpy_for(radius).sqrt(radius)
     return _chain(4 / 3 * np.pi * r**3 * rho, stiffness, damping, impact_velocity=impact_velocity, units="m")
 
 

@@ -5,6 +5,8 @@ All functions are modules whose parameters are leaves: other numbers never recom
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +15,7 @@ from jaxtyping import Array, Float
 from carom.models.pendulums import Weight
 from carom.models.registry import model
 from carom.state import Numbers, State
-from carom.systems.arguments import numbers
+from carom.systems.arguments import is_traced, numbers, numpy_for, plain_numbers, real
 from carom.systems.system import System
 
 
@@ -85,8 +87,9 @@ def structural_frame(
     G = np.zeros((1, n))
     G[0, storeys - 1], G[0, n - 1] = 1.0, -1.0
     pushed = jnp.asarray(amplitude * np.repeat([1.0, 0.0], storeys))
-    forces = {"dissipative": Dampers(damping * K), "exciting": Shaking(pushed, jnp.asarray(float(frequency)))}
-    system = System(np.full(n, mass), Quadratic(K), forces, constraints=Linear(jnp.asarray(G), jnp.zeros(1)))
+    forces = {"dissipative": Dampers(damping * K), "exciting": Shaking(pushed, jnp.asarray(real(frequency)))}
+    ties = Linear(jnp.asarray(G), jnp.zeros(1))
+    system = System(numpy_for(mass).full(n, mass), Quadratic(K), forces, constraints=ties)
     return system, State(np.zeros(n), np.zeros(n))
 
 
@@ -107,9 +110,9 @@ def knife_edge(mass: float = 1.0, inertia: float = 1.0, slope: float = 1.0, spin
     Example:
         >>> system, state = carom.models.knife_edge(spin=2.0)
     """
-    m, J = numbers(mass, "mass", positive=True), numbers(inertia, "inertia", positive=True)
-    weight = Weight(jnp.stack([-m * slope, jnp.zeros(()), jnp.zeros(())]))
-    system = System(np.array([m, m, J]), weight, nonholonomic=Blade(), labels=("x", "y", "theta"))
+    m, J = plain_numbers(mass, "mass", positive=True), plain_numbers(inertia, "inertia", positive=True)
+    weight = Weight(jnp.stack([jnp.asarray(-m * slope), jnp.zeros(()), jnp.zeros(())]))
+    system = System(numpy_for(m, J).array([m, m, J]), weight, nonholonomic=Blade(), labels=("x", "y", "theta"))
     return system, State(np.zeros(3), [0.0, 0.0, spin])
 
 
@@ -184,12 +187,13 @@ def slider_crank(
     Example:
         >>> system, state = carom.models.slider_crank(rate=20.0)
     """
-    l1, l2 = np.asarray(numbers(lengths, "lengths", size=2, positive=True))
-    m1, m2, m3 = np.asarray(numbers(masses, "masses", size=3, positive=True))
-    J1, J2 = np.asarray(numbers(inertias, "inertias", size=2, positive=True))
+    l1, l2 = plain_numbers(lengths, "lengths", size=2, positive=True)
+    m1, m2, m3 = plain_numbers(masses, "masses", size=3, positive=True)
+    J1, J2 = plain_numbers(inertias, "inertias", size=2, positive=True)
+    xp = numpy_for(lengths, masses, inertias)
     across = (m2 / 2 + m3) * l1 * l2
-    a = np.array([[J1 + (m1 / 4 + m2 + m3) * l1**2, across], [across, J2 + (m2 / 4 + m3) * l2**2]])
-    w = gravity * np.array([(m1 / 2 + m2 + m3) * l1, (m2 / 2 + m3) * l2])
+    a = xp.array([[J1 + (m1 / 4 + m2 + m3) * l1**2, across], [across, J2 + (m2 / 4 + m3) * l2**2]])
+    w = gravity * xp.array([(m1 / 2 + m2 + m3) * l1, (m2 / 2 + m3) * l2])
     system = System(
         AngleMass(jnp.asarray(a)),
         AnglePotential(jnp.asarray(w)),
@@ -224,27 +228,28 @@ def four_bar(
     Example:
         >>> system, state = carom.models.four_bar(rate=5.0)
     """
-    l = np.asarray(numbers(lengths, "lengths", size=3, positive=True))
-    m = np.broadcast_to(np.asarray(numbers(masses, "masses", size=3, positive=True)), 3)
+    xp = numpy_for(lengths, ground, masses, rate)
+    l = plain_numbers(lengths, "lengths", size=3, positive=True)
+    m = xp.broadcast_to(plain_numbers(masses, "masses", size=3, positive=True), 3)
     carried = np.array([[1 / 3, 0.5, 0.5], [0.5, 1 / 3, 0.5], [0.5, 0.5, 1 / 3]])
-    later = np.array([[m[max(i, j) + 1 :].sum() for j in range(3)] for i in range(3)])
-    own = np.array([[m[max(i, j)] * carried[i, j] for j in range(3)] for i in range(3)])
-    a = np.outer(l, l) * (own + later)
-    w = gravity * l * np.array([m[i] / 2 + m[i + 1 :].sum() for i in range(3)])
-    q = _closed_loop(l, float(ground))
-    J = np.array([-l * np.sin(q), l * np.cos(q)])
-    v = np.array([rate, *np.linalg.solve(J[:, 1:], -J[:, 0] * rate)])
-    constraints = Loop(jnp.asarray(l), jnp.asarray(float(ground)))
+    later = xp.array([[m[max(i, j) + 1 :].sum() for j in range(3)] for i in range(3)])
+    own = xp.array([[m[max(i, j)] * carried[i, j] for j in range(3)] for i in range(3)])
+    a = xp.outer(l, l) * (own + later)
+    w = gravity * l * xp.array([m[i] / 2 + m[i + 1 :].sum() for i in range(3)])
+    q = _closed_loop(xp, l, real(ground))
+    J = xp.array([-l * xp.sin(q), l * xp.cos(q)])
+    v = xp.array([rate, *xp.linalg.solve(J[:, 1:], -J[:, 0] * rate)])
+    constraints = Loop(jnp.asarray(l), jnp.asarray(real(ground)))
     system = System(AngleMass(jnp.asarray(a)), AnglePotential(jnp.asarray(w)), constraints=constraints)
     return system, State(q, v)
 
 
-def _closed_loop(l: np.ndarray, ground: float) -> np.ndarray:
+def _closed_loop(xp: Any, l: Any, ground: Any) -> Any:
     """Angles of the linkage with its crank along the ground, the coupler above."""
     reach = ground - l[0]
     cosine = (reach**2 + l[1] ** 2 - l[2] ** 2) / (2 * reach * l[1])
-    if not abs(cosine) < 1:
+    if not is_traced(cosine) and not abs(cosine) < 1:
         msg = f"lengths: bars of {l.tolist()} and ground {ground:g} do not close with the crank along the ground"
         raise ValueError(msg)
-    q2 = np.arccos(cosine)
-    return np.array([0.0, q2, np.arctan2(-l[1] * np.sin(q2), reach - l[1] * np.cos(q2))])
+    q2 = xp.arccos(cosine)
+    return xp.array([0.0, q2, xp.arctan2(-l[1] * xp.sin(q2), reach - l[1] * xp.cos(q2))])

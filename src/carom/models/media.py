@@ -13,7 +13,7 @@ from carom.models.granular import _count
 from carom.models.registry import model
 from carom.solvers.structure import Tridiagonal
 from carom.state import State
-from carom.systems.arguments import numbers
+from carom.systems.arguments import is_traced, numbers, numpy_for, plain_numbers, real
 from carom.systems.interactions import Interactions
 from carom.systems.laws import positive_power
 from carom.systems.system import System
@@ -52,8 +52,8 @@ def single_particle(t0: float = 0.5) -> tuple[System, State]:
     Example:
         >>> system, state = carom.models.single_particle()
     """
-    t = float(numbers(t0, "t0"))
-    return System(1.0, _well), State([1 + np.sin(t) ** 4], [4 * np.sin(t) ** 3 * np.cos(t)], t)
+    t, xp = plain_numbers(t0, "t0"), numpy_for(t0)
+    return System(1.0, _well), State([1 + xp.sin(t) ** 4], [4 * xp.sin(t) ** 3 * xp.cos(t)], t)
 
 
 # ---- Fermi-Pasta-Ulam chains [secs 3.2 and 4.3.1] --------------------------------------------------------------------
@@ -81,7 +81,7 @@ def fermi_pasta_ulam(m: int = 3, omega: float = 50.0) -> tuple[System, State]:
         >>> chain, state = carom.models.fermi_pasta_ulam(3, omega=50.0)
     """
     m = _count(m, 1, "m")
-    w = float(numbers(omega, "omega", positive=True))
+    w = real(plain_numbers(omega, "omega", positive=True))
     potential = {
         "stiff": Interactions(_square_to_wall, stencil=(0,), where=slice(m, 2 * m), weight=0.5 * w * w),
         "first": Interactions(_first_quartic, stencil=(0, m), where=slice(0, 1)),
@@ -89,9 +89,8 @@ def fermi_pasta_ulam(m: int = 3, omega: float = 50.0) -> tuple[System, State]:
     }
     if m > 1:
         potential["soft"] = Interactions(_quartic_of_modes, stencil=(0, 1, m, m + 1))
-    q, v = np.zeros(2 * m), np.zeros(2 * m)
-    q[0], v[0], q[m], v[m] = 1.0, 1.0, 1 / w, 1.0
-    return System(1.0, potential), State(q, v)
+    first, stretched = np.eye(2 * m)[[0, m]]
+    return System(1.0, potential), State(first + stretched / w, first + stretched)
 
 
 def oscillatory_energy(omega: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -111,7 +110,7 @@ def slow_fast_chain(m: int = 3, omega: float = np.sqrt(10.0)) -> tuple[System, S
         >>> chain, state = carom.models.slow_fast_chain(3, omega=10**0.5)
     """
     m = _count(m, 2, "m")
-    stiffness = 0.25 * float(numbers(omega, "omega", positive=True)) ** 2
+    stiffness = 0.25 * real(plain_numbers(omega, "omega", positive=True)) ** 2
     n = 2 * m
     potential = {
         "stiff": Interactions(_square, stencil=(0, 1), where=slice(0, m - 1), weight=stiffness, relative=True),
@@ -151,15 +150,15 @@ def nonlinear_string(n: int = 100, alpha: float = 0.99, amplitude: float = 0.3) 
         >>> string, state = carom.models.nonlinear_string(100, alpha=0.99, amplitude=0.3)
     """
     dx = 1.0 / _count(n, 3)
-    alpha = float(numbers(alpha, "alpha", nonnegative=True))
-    if alpha >= 1:
+    alpha = real(plain_numbers(alpha, "alpha", nonnegative=True))
+    if not is_traced(alpha) and alpha >= 1:
         msg = f"alpha must lie in [0, 1), got alpha = {alpha}"
         raise ValueError(msg)
     beside = np.full(2 * n - 3, dx / 6)
     beside[n - 2] = 0.0
     mass = Tridiagonal.symmetric(jnp.full(2 * n - 2, 2 * dx / 3), jnp.asarray(beside))
     x = np.arange(1, n) * dx
-    shape = np.concatenate([np.zeros(n - 1), float(numbers(amplitude, "amplitude")) * np.sin(2 * np.pi * x)])
+    shape = real(plain_numbers(amplitude, "amplitude")) * np.concatenate([np.zeros(n - 1), np.sin(2 * np.pi * x)])
     return System(mass, StringEnergy(jnp.asarray(alpha), jnp.asarray(dx))), State(shape, np.zeros(2 * n - 2))
 
 
@@ -227,12 +226,12 @@ def layered_string(
         >>> fast = [("layer 1", "layer 2"), "layer 2"]
         >>> method = carom.AsynchronousPseudoEnergy(fast, ratio=(4, 4))
     """
-    c = np.asarray(numbers(speeds, "speeds", positive=True))
+    c, xp = plain_numbers(speeds, "speeds", positive=True), numpy_for(width)
     numbers(width, "width", positive=True)
     size = _count(n, 4) * c.size
     x = np.arange(1, size) / size
-    shape = np.exp(-(((x - 0.5 / c.size) / width) ** 2))
-    return _layered(n, c.tolist()), State(shape, c[0] * 2 * (x - 0.5 / c.size) / width**2 * shape)
+    shape = xp.exp(-(((x - 0.5 / c.size) / width) ** 2))
+    return _layered(n, list(c)), State(shape, c[0] * 2 * (x - 0.5 / c.size) / width**2 * shape)
 
 
 def layered_string_exact(

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 
 from carom.models.registry import model
 from carom.state import Numbers, State
-from carom.systems.arguments import numbers
+from carom.systems.arguments import numbers, numpy_for, plain_numbers
 from carom.systems.system import System
 
 
@@ -42,7 +42,7 @@ class Rods(eqx.Module):
 def _hanging(masses: Array, gravity: float, lengths: Array, dim: int, **options: object) -> System:
     each = jnp.repeat(masses, dim)
     w = each * gravity * jnp.tile(jnp.eye(dim)[-1], masses.size)
-    return System(each, Weight(w), constraints=Rods(lengths, dim), **options)  # pyright: ignore
+    return System(each, Weight(w), constraints=Rods(jnp.asarray(lengths), dim), **options)  # pyright: ignore
 
 
 @model(t1=20.0, h=0.05, method="Spark(3)")
@@ -54,10 +54,11 @@ def pendulum(
     Example:
         >>> system, state = carom.models.pendulum(angle=1.0, rate=0.0)
     """
-    m, l = numbers(mass, "mass", positive=True), numbers(length, "length", positive=True)
+    m, l = plain_numbers(mass, "mass", positive=True), plain_numbers(length, "length", positive=True)
     system = _hanging(m[None], gravity, l[None], 2, labels=("x", "z"))
-    q = l * np.array([np.sin(angle), -np.cos(angle)])
-    return system, State(q, rate * np.array([-q[1], q[0]]))
+    xp = numpy_for(length, angle, rate)
+    q = l * xp.array([xp.sin(angle), -xp.cos(angle)])
+    return system, State(q, rate * xp.array([-q[1], q[0]]))
 
 
 @model(t1=20.0, h=0.02, method="Spark(3)")
@@ -73,12 +74,13 @@ def double_pendulum(
     Example:
         >>> system, state = carom.models.double_pendulum(angles=(1.0, 2.0))
     """
-    m, l = numbers(masses, "masses", size=2, positive=True), numbers(lengths, "lengths", size=2, positive=True)
+    m, l = (plain_numbers(x, name, size=2, positive=True) for x, name in ((masses, "masses"), (lengths, "lengths")))
     system = _hanging(m, gravity, l, 2, labels=("x1", "z1", "x2", "z2"))
-    a, w = np.asarray(angles, float), np.asarray(rates, float)
-    rods = np.asarray(l)[:, None] * np.stack([np.sin(a), -np.cos(a)], 1)
-    turning = (np.asarray(l) * w)[:, None] * np.stack([np.cos(a), np.sin(a)], 1)
-    return system, State(np.cumsum(rods, 0).ravel(), np.cumsum(turning, 0).ravel())
+    xp = numpy_for(lengths, angles, rates)
+    a, w = xp.asarray(angles, float), xp.asarray(rates, float)
+    rods = l[:, None] * xp.stack([xp.sin(a), -xp.cos(a)], 1)
+    turning = (l * w)[:, None] * xp.stack([xp.cos(a), xp.sin(a)], 1)
+    return system, State(xp.cumsum(rods, 0).ravel(), xp.cumsum(turning, 0).ravel())
 
 
 @model(t1=20.0, h=0.05, method="Spark(3)")
@@ -95,10 +97,11 @@ def spherical_pendulum(
     Example:
         >>> system, state = carom.models.spherical_pendulum(angle=1.0, spin=0.5)
     """
-    m, l = numbers(mass, "mass", positive=True), numbers(length, "length", positive=True)
+    m, l = plain_numbers(mass, "mass", positive=True), plain_numbers(length, "length", positive=True)
     system = _hanging(m[None], gravity, l[None], 3, labels=("x", "y", "z"))
-    q = l * np.array([np.sin(angle), 0.0, -np.cos(angle)])
-    v = l * np.array([rate * np.cos(angle), spin * np.sin(angle), rate * np.sin(angle)])
+    xp = numpy_for(length, angle, rate, spin)
+    q = l * xp.array([xp.sin(angle), 0.0, -xp.cos(angle)])
+    v = l * xp.array([rate * xp.cos(angle), spin * xp.sin(angle), rate * xp.sin(angle)])
     return system, State(q, v)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from carom.state import State
-from carom.systems.arguments import did_you_mean
+from carom.systems.arguments import did_you_mean, is_traced
 from carom.systems.system import System, with_origin
 
 Model = Callable[..., tuple[System, State]]
@@ -57,6 +57,8 @@ def refuse_unknown(name: str) -> None:
 
 
 def _remember(system: System, name: str, arguments: dict[str, Any]) -> System:
+    if is_traced(arguments):
+        return system
     plain = {
         key: np.asarray(v).tolist() if not isinstance(v, (str, bool, type(None))) else v for key, v in arguments.items()
     }

@@ -7,6 +7,7 @@ import numpy as np
 
 from carom.models.registry import model
 from carom.state import State
+from carom.systems.arguments import numpy_for, real
 from carom.systems.contact import Contacts, FrictionElements
 from carom.systems.system import System
 
@@ -48,15 +49,16 @@ def rocking_block(
     a, b = half_width, half_height
     inertia = mass * (4 * a**2 + 4 * b**2) / 12
     system = System(
-        np.array([mass, mass, inertia]),
+        numpy_for(mass, inertia).array([mass, mass, inertia]),
         _weight_of_body,
-        params={"weight": mass * gravity, "half_width": float(a), "half_height": float(b)},
+        params={"weight": mass * gravity, "half_width": real(a), "half_height": real(b)},
         contacts=Contacts(_corner_heights, slip=_corner_places, friction=friction, restitution=restitution),
         labels=("x", "y", "phi"),
         units=("m", "m", "rad"),
     )
     # phi < 0 lifts the left corner; the right one stands at the origin
-    s, c = np.sin(-angle), np.cos(-angle)
+    xp = numpy_for(angle)
+    s, c = xp.sin(-angle), xp.cos(-angle)
     return system, State([-a * c - b * s, -a * s + b * c, -angle], np.zeros(3))
 
 
@@ -94,9 +96,9 @@ def super_ball(
         tangential_restitution=tangential_restitution,
     )
     system = System(
-        np.array([mass, mass, inertia]),
+        numpy_for(mass, inertia).array([mass, mass, inertia]),
         _weight_of_body,
-        params={"weight": mass * gravity, "radius": float(radius), "ceiling": float(ceiling)},
+        params={"weight": mass * gravity, "radius": real(radius), "ceiling": real(ceiling)},
         contacts=contacts,
         labels=("x", "y", "phi"),
     )
@@ -135,7 +137,7 @@ def block_on_belt(
     system = System(
         mass,
         _anchor_spring,
-        params={"stiffness": float(stiffness), "belt": float(belt), "limit": float(limit), "delta": float(delta)},
+        params={"stiffness": real(stiffness), "belt": real(belt), "limit": real(limit), "delta": real(delta)},
         friction=FrictionElements(_belt_slip, _stribeck),
         labels=("x",),
     )
@@ -171,9 +173,9 @@ def painleve_rod(
     """
     inertia = mass * half_length**2 / 3
     system = System(
-        np.array([mass, mass, inertia]),
+        numpy_for(mass, inertia).array([mass, mass, inertia]),
         _weight_of_body,
-        params={"weight": mass * gravity, "half_length": float(half_length)},
+        params={"weight": mass * gravity, "half_length": real(half_length)},
         contacts=Contacts(_tip_height, slip=_tip_place, friction=friction),
         labels=("x", "y", "phi"),
     )

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 
 from carom.models.registry import model
 from carom.state import State
+from carom.systems.arguments import is_traced, real
 from carom.systems.contact import Contacts
 from carom.systems.system import System
 
@@ -62,7 +63,8 @@ def slider_crank_clearance(
     """
     p = {"l_1": 0.153, "l_2": 0.306, "half_length": 0.05, "half_height": 0.025, "gravity": 9.81}
     p |= {"m_1": 0.038, "m_2": 0.038, "m_3": 0.076, "J_1": 7.4e-5, "J_2": 5.9e-4, "J_3": 2.7e-6}
-    contacts = Contacts(_gaps, slip=_slips if friction else None, friction=friction, restitution=restitution)
-    p |= {"clearance": float(clearance)}
+    slip = _slips if is_traced(friction) or friction else None
+    contacts = Contacts(_gaps, slip=slip, friction=friction, restitution=restitution)
+    p |= {"clearance": real(clearance)}
     system = System(_mass, _weight, params=p, contacts=contacts, labels=("th1", "th2", "th3"), units="rad")
     return system, State(angles, rates)

@@ -7,6 +7,7 @@ import numpy as np
 
 from carom.models.registry import model
 from carom.state import State
+from carom.systems.arguments import numpy_for
 from carom.systems.contact import Contacts
 from carom.systems.system import System
 
@@ -52,9 +53,8 @@ def woodpecker(start: str = "A", friction: float = 0.3, beak_restitution: float 
     p |= {"r_0": 0.0025, "r_M": 0.0031, "h_M": 0.0058, "l_M": 0.010, "l_G": 0.015, "h_S": 0.02, "l_S": 0.0201}
     m, l, L = p["m_S"], p["l_M"], p["l_G"]
     M = [[m + p["m_M"], m * l, m * L], [m * l, p["J_M"] + m * l**2, m * l * L], [m * L, m * l * L, p["J_S"] + m * L**2]]
-    contacts = Contacts(
-        _gaps, slip_velocity=_slips, friction=friction, restitution=np.array([beak_restitution, 0.0, 0.0])
-    )
+    restitution = numpy_for(beak_restitution).array([beak_restitution, 0.0, 0.0])
+    contacts = Contacts(_gaps, slip_velocity=_slips, friction=friction, restitution=restitution)
     system = System(
         np.array(M), _energy, params=p, contacts=contacts, labels=("y", "phi_M", "phi_S"), units=("m", "rad", "rad")
     )

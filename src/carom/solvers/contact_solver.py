@@ -6,12 +6,17 @@ import abc
 from typing import Any, ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from carom.solvers.contact_problem import ContactProblem
+from carom.solvers.roots import held, rooted
+from carom.solvers.small import is_small, solve_small
 from carom.state import Status, reals
+
+_LITTLE = 1e-10  # damping that a second iteration makes up for
 
 
 class ContactResult(eqx.Module):
@@ -31,7 +36,11 @@ class ContactResult(eqx.Module):
 
 
 class AbstractContactSolver(eqx.Module):
-    """A solver of contact problems: give `solve`, and say whether it needs the Delassus matrix itself."""
+    """A solver of contact problems: give `solve`, and say whether it needs the Delassus matrix itself.
+
+    What it finds has the derivative of the projective equations [Studer2008 (19)] with the modes held. Without a matrix
+    it has none: differentiating such a solve is refused.
+    """
 
     needs_matrix: ClassVar[bool]
 
@@ -40,11 +49,45 @@ class AbstractContactSolver(eqx.Module):
         if self.needs_matrix and not problem.G.has_matrix:
             msg = f"{type(self).__name__} needs the Delassus matrix, which is not formed here: use solver=carom.PJOR()"
             raise TypeError(msg)
-        return self.solve(problem, guess)
+        return rooted(_solution, _attached, (self, problem, guess))
 
     @abc.abstractmethod
     def solve(self, problem: ContactProblem, guess: Array) -> ContactResult:
         """Solve from a guess of the impulses."""
+
+
+def _solution(given: tuple[AbstractContactSolver, ContactProblem, Array]) -> ContactResult:
+    solver, problem, guess = given
+    return solver.solve(problem, guess)
+
+
+def _attached(found: ContactResult, given: tuple[AbstractContactSolver, ContactProblem, Array]) -> ContactResult:
+    """One Newton step on the projective equations, with the modes and the Jacobian of the answer."""
+    solver, problem, _ = given
+    if not problem.G.has_matrix:
+        msg = f"{type(solver).__name__} has no derivative where no Delassus matrix is formed"
+        raise TypeError(msg)
+    P = found.P - direction(jacobian(held(problem), found.P), problem.equation(found.P))
+    return eqx.tree_at(lambda result: result.P, found, P)
+
+
+def direction(J: Array, defect: Array) -> Array:
+    """J^{-1} defect of rows that may depend on each other: unknowns dropped, or (many rows) a little damping."""
+    if is_small(J):
+        return solve_small(J, defect[:, None])[:, 0]
+    return jnp.linalg.solve(J + _LITTLE * jnp.asarray(np.eye(defect.size)), defect)
+
+
+def jacobian(problem: ContactProblem, P: Array) -> Array:
+    """Generalised Jacobian of the projective equations, column by column."""
+    identity = jnp.asarray(np.eye(P.size))
+    x = P - problem.velocity(P) / problem.diagonal
+    dx = identity - problem.G.dense() / problem.diagonal[:, None]
+
+    def column(dx: Array, dP: Array) -> Array:
+        return dP - jax.jvp(problem.project, (x, P), (dx, dP))[1]
+
+    return jax.vmap(column, in_axes=1, out_axes=1)(dx, identity)
 
 
 def refuse_settings(solver: Any, *tolerances: str) -> None:

@@ -10,6 +10,7 @@ from jaxtyping import Array
 from carom.solvers.contact_laws import Laws
 from carom.solvers.contact_problem import ContactProblem
 from carom.solvers.contact_solver import ContactResult
+from carom.solvers.roots import repeated
 from carom.solvers.small import solve_rolled
 from carom.state import Status
 
@@ -42,7 +43,7 @@ def consistent_modes(problem: ContactProblem, found: ContactResult, doubtful: Ar
     tries = doubtful & (jnp.sum(problem.active) <= MOST_CONTACTS)
     last = jnp.where(tries, 4**few, 0)  # no tries in the lanes of a batch that need none
     start = (jnp.zeros((), last.dtype), found.P, jnp.zeros((), jnp.int32))
-    code, P, count = jax.lax.while_loop(lambda loop: loop[0] < last, try_mode, start)
+    code, P, count = repeated(lambda loop: loop[0] < last, try_mode, start)
     status = jnp.where(
         count == 0, Status.NO_CONSISTENT_MODE, jnp.where(count > 1, Status.SEVERAL_CONSISTENT_MODES, Status.OK)
     )

@@ -24,6 +24,7 @@ from jaxtyping import Array
 from carom.solvers.contact_laws import Laws
 from carom.solvers.contact_problem import ContactProblem
 from carom.solvers.contact_solver import AbstractContactSolver, ContactResult, solved
+from carom.solvers.roots import repeated
 
 _TO_THE_BORDER = 0.99
 _EXHAUSTED = 1e-28  # of the first m: nothing is gained beyond
@@ -63,7 +64,7 @@ class InteriorPoint(AbstractContactSolver):
         y, z = cones.start()
         m = cones.mean(y, z)
         start = (y, z, P, jnp.where(jnp.isfinite(residual), residual, jnp.inf), m, m, jnp.zeros((), jnp.int32))
-        _, _, P, residual, _, _, k = jax.lax.while_loop(running, iterate, start)
+        _, _, P, residual, _, _, k = repeated(running, iterate, start)
         return ContactResult(P, residual, k, solved(residual, self.tol))
 
 

@@ -1,9 +1,10 @@
-"""Newton's method with backtracking, on residuals measured in units of the tolerance."""
+"""Newton's method: one search with backtracking on residuals, one that stops on its updates, and their derivative."""
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -11,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.names import register
+from carom.solvers.roots import held, repeated, rooted
 
 PyTree = Any
 
@@ -51,22 +53,100 @@ class Root(eqx.Module):
     evaluations: Array
 
 
+class AbstractEquations(eqx.Module):
+    """Equations `residual(x) = 0` of one step, and a way to Newton's direction."""
+
+    @abc.abstractmethod
+    def residual(self, x: PyTree) -> tuple[PyTree, PyTree]:
+        """The residual, and what else follows from x."""
+
+    @abc.abstractmethod
+    def direction(self, x: PyTree, r: PyTree) -> PyTree:
+        """J^{-1} r with the Jacobian at x, or nearly so."""
+
+    def update(self, x: PyTree) -> tuple[PyTree, PyTree]:
+        """Newton's update at x, and what else follows from x."""
+        r, aux = self.residual(x)
+        return self.direction(x, r), aux
+
+    @abc.abstractmethod
+    def size(self, d: PyTree, x: PyTree) -> Array:
+        """Size of a residual or of the update d that led to x, in units of the tolerance."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether `direction` takes the Jacobian itself."""
+        return True
+
+
 _SMALLEST_DAMPING = 1.0 / 256.0
 _ROUNDING = 1e3  # updates this many tolerances large that no longer shrink are rounding
+_REFINEMENTS = 100
+_REFINED = 1e-15
 
 
-def newton(
-    residual: Callable[[PyTree], tuple[PyTree, PyTree]],
-    direction: Callable[[PyTree, PyTree], PyTree],
-    norm: Callable[[PyTree], Array],
-    x: PyTree,
-    max_iter: int,
-) -> Root:
-    """Solve `residual(x) = 0`.
+def newton(equations: AbstractEquations, x: PyTree, max_iter: int, search: Callable[..., Root]) -> Root:
+    """Solve `residual(x) = 0` by `search`: `with_backtracking`, or `by_updates` of a rule."""
 
-    `direction(x, r)` approximates `J^{-1} r`; `norm` measures residuals and updates in units of the tolerance. A step
-    that does not lower the residual is halved. The error left after an update d is estimated as
-    `ratio / (1 - ratio) |d|` with the ratio of successive updates; the iteration ends when that is below 1.
+    def find(given: tuple[AbstractEquations, PyTree]) -> Root:
+        return search(*given, max_iter)
+
+    return rooted(find, _attached, (equations, x))
+
+
+def _attached(root: Root, given: tuple[AbstractEquations, PyTree]) -> Root:
+    """One Newton step with the Jacobian held constant, and what else follows from the answer."""
+    equations, _ = given
+    r = equations.residual(root.x)[0]
+    d = held(equations).direction(root.x, r) if equations.exact else _refined(held(equations), root.x, r)
+    x = jax.tree.map(jnp.subtract, root.x, d)
+    return eqx.tree_at(lambda root: (root.x, root.aux), root, (x, equations.residual(x)[1]))
+
+
+def _refined(equations: AbstractEquations, x: PyTree, r: PyTree) -> PyTree:
+    """J^{-1} r by directions that only approximate it, repeated until nothing changes."""
+
+    def along(d: PyTree) -> PyTree:
+        return jax.jvp(lambda y: equations.residual(y)[0], (x,), (d,))[1]
+
+    def solve(direction: Callable[[PyTree], PyTree], product: Callable[[PyTree], PyTree], b: PyTree) -> PyTree:
+        def goes_on(loop: tuple[PyTree, Array, Array, Array]) -> Array:
+            _, change, last, k = loop
+            return (change > 0) & (change < last) & (k < _REFINEMENTS)
+
+        def improve(loop: tuple[PyTree, Array, Array, Array]) -> tuple[PyTree, Array, Array, Array]:
+            y, last, _, k = loop
+            d = direction(jax.tree.map(jnp.subtract, b, product(y)))
+            y, change = jax.tree.map(jnp.add, y, d), _largest(d)
+            return y, jnp.where(change <= _REFINED * _largest(y), 0.0, change), last, k + 1
+
+        inf = jnp.asarray(jnp.inf)
+        first = direction(b)
+        return repeated(goes_on, improve, (first, _largest(first), inf, jnp.zeros((), jnp.int32)))[0]
+
+    def direction(b: PyTree) -> PyTree:
+        return equations.direction(x, b)
+
+    def backward(b: PyTree) -> PyTree:
+        return jax.linear_transpose(direction, b)(b)[0]
+
+    return jax.lax.custom_linear_solve(
+        along,
+        r,
+        lambda product, b: solve(direction, product, b),
+        lambda product, b: solve(backward, product, b),
+    )
+
+
+def _largest(x: PyTree) -> Array:
+    return jnp.max(jnp.stack([jnp.max(jnp.abs(leaf), initial=0.0) for leaf in jax.tree.leaves(x)]))
+
+
+def with_backtracking(equations: AbstractEquations, x: PyTree, max_iter: int) -> Root:
+    """Newton's method on the residual: a step that does not lower it is halved.
+
+    The error left after an update d is estimated as `ratio / (1 - ratio) |d|` with the ratio of successive updates; the
+    iteration ends when that is below 1.
     """
 
     def running(c):
@@ -77,14 +157,13 @@ def newton(
     def iterate(c):
         x, r, aux, facts = c
         alpha, last, error, defect, _, k, count = facts
-        d = direction(x, r)
-        size = norm(d)
+        d = equations.direction(x, r)
+        size = equations.size(d, x)
         trial = jax.tree.map(lambda a, b: a - alpha * b, x, d)
-        r_trial, aux = residual(trial)
-        defect_trial = norm(r_trial)
+        r_trial, aux = equations.residual(trial)
+        defect_trial = equations.size(r_trial, x)
         better = (defect_trial <= jnp.maximum(defect, 1.0)) | (alpha <= _SMALLEST_DAMPING)
-        ratio = jnp.where(k > 0, size / jnp.maximum(last, 1e-300), 1.0)
-        left = jnp.where(ratio < 1.0, ratio / jnp.maximum(1.0 - ratio, 1e-16) * size, jnp.inf)
+        ratio, left = _error_left(size, last, k)
         whole = alpha == 1.0
         settled = (size <= 1.0) | (whole & (left <= 1.0)) | (whole & (k > 2) & (ratio > 0.5) & (size <= _ROUNDING))
         x, r = jax.tree.map(lambda a, b: jnp.where(better, a, b), (trial, r_trial), (x, r))
@@ -94,8 +173,99 @@ def newton(
         chosen = [jnp.where(better, a, b) for a, b in zip(after, before)]
         return x, r, aux, jnp.stack([*chosen, count + 1])
 
-    r, aux = residual(x)
+    r, aux = equations.residual(x)
     huge = float(jnp.finfo(float).max)
-    start = (x, r, aux, jnp.stack([1.0, huge, huge, norm(r), 0.0, 0.0, 1.0]))
-    x, r, aux, (_, _, error, _, done, k, count) = jax.lax.while_loop(running, iterate, start)
+    start = (x, r, aux, jnp.stack([1.0, huge, huge, equations.size(r, x), 0.0, 0.0, 1.0]))
+    x, r, aux, (_, _, error, _, done, k, count) = repeated(running, iterate, start)
     return Root(x, aux, done > 0, error, k.astype(jnp.int32), count.astype(jnp.int32))
+
+
+class Updates(NamedTuple):
+    """The last update of an iteration, the smallest one, the error left, whether that is small, and how many."""
+
+    last: Array
+    smallest: Array
+    error: Array
+    done: Array
+    k: Array
+
+
+class Foreseen(NamedTuple):
+    """Until the error left, estimated from successive updates, is below 1; updates that grow mean divergence."""
+
+    growth: float = 1e6  # of an update over the smallest one so far
+    rounding: float = _ROUNDING
+
+    def diverges(self, now: Array, smallest: Array) -> Array:
+        """Whether an update is far larger than one before."""
+        return now > self.growth * smallest
+
+    def error(self, now: Array, last: Array, k: Array) -> tuple[Array, Array]:
+        """The error left, and whether it is small."""
+        ratio, error = _error_left(now, last, k)
+        settled = (now <= 1.0) | (error <= 1.0) | ((k > 2) & (ratio > 0.5) & (now <= self.rounding))
+        return jnp.minimum(error, now), settled & jnp.isfinite(now)
+
+
+class Settled(NamedTuple):
+    """Until the update itself is below `tol`, or below `rounding` and no smaller than `ratio` of the one before."""
+
+    tol: float
+    rounding: float
+    ratio: float
+
+    def diverges(self, now: Array, smallest: Array) -> Array:
+        """Never told from the updates."""
+        del now, smallest
+        return jnp.asarray(False)
+
+    def error(self, now: Array, last: Array, k: Array) -> tuple[Array, Array]:
+        """The update, and whether it is small."""
+        before = jnp.where(k > 0, last, jnp.inf)
+        return now, (now <= self.tol) | ((now <= self.rounding) & (now >= self.ratio * before))
+
+
+def iterated(
+    improve: Callable[[PyTree, Array], tuple[PyTree, Array]], x: PyTree, max_iter: int, rule: Foreseen | Settled
+) -> tuple[PyTree, Updates]:
+    """`x, update <- improve(x, k)` until the rule is content with the size of the updates."""
+
+    def running(c: tuple[PyTree, Updates]) -> Array:
+        at = c[1]
+        return ~at.done & (at.k < max_iter) & jnp.isfinite(at.last) & ~rule.diverges(at.last, at.smallest)
+
+    def once(c: tuple[PyTree, Updates]) -> tuple[PyTree, Updates]:
+        x, at = c
+        x, now = improve(x, at.k)
+        error, done = rule.error(now, at.last, at.k)
+        return x, Updates(now, jnp.minimum(at.smallest, now), error, done, at.k + 1)
+
+    inf = jnp.asarray(jnp.inf)
+    start = Updates(jnp.zeros(()), inf, inf, jnp.asarray(False), jnp.zeros((), jnp.int32))
+    return repeated(running, once, (x, start))
+
+
+def by_updates(rule: Foreseen | Settled) -> Callable[[AbstractEquations, PyTree, int], Root]:
+    """Newton's method until a rule is content with its updates; `aux` is then that of the last but one iterate.
+
+    No line search: rows scaled by 1/h^2 carry rounding noise that would stop it.
+    """
+
+    def search(equations: AbstractEquations, x: PyTree, max_iter: int) -> Root:
+        def improve(pair: tuple[PyTree, PyTree], k: Array) -> tuple[tuple[PyTree, PyTree], Array]:
+            del k
+            d, aux = equations.update(pair[0])
+            x = jax.tree.map(jnp.subtract, pair[0], d)
+            return (x, aux), equations.size(d, x)
+
+        aux = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(equations.residual, x)[1])
+        (x, aux), at = iterated(improve, (x, aux), max_iter, rule)
+        return Root(x, aux, at.done, at.error, at.k, at.k)
+
+    return search
+
+
+def _error_left(now: Array, last: Array, k: Array) -> tuple[Array, Array]:
+    """The ratio of successive updates, and the error that it leaves."""
+    ratio = jnp.where(k > 0, now / jnp.maximum(last, 1e-300), 1.0)
+    return ratio, jnp.where(ratio < 1.0, ratio / jnp.maximum(1.0 - ratio, 1e-16) * now, jnp.inf)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.names import register
 from carom.solvers.contact_problem import ContactProblem
 from carom.solvers.contact_solver import AbstractContactSolver, ContactResult, refuse_settings, solved
+from carom.solvers.roots import repeated
 
 
 @register
@@ -63,5 +63,5 @@ def relax(
         P = sweep(P)
         return P, problem.residual(P, problem.equation(P)), k + 1
 
-    P, residual, k = jax.lax.while_loop(running, body, (P, residual, jnp.zeros((), jnp.int32)))
+    P, residual, k = repeated(running, body, (P, residual, jnp.zeros((), jnp.int32)))
     return ContactResult(P, residual, k, solved(residual, settings.tol))

@@ -15,7 +15,7 @@ from jaxtyping import Array
 
 from carom.solvers.contact_problem import ContactProblem
 from carom.solvers.redundant import masked
-from carom.solvers.small import rarely
+from carom.solvers.roots import held, rarely, repeated
 
 _DAMPING = 1e-4  # of the normalised Delassus matrix
 _SOLVES = 4  # each brings the direction nearer by the damping
@@ -24,10 +24,14 @@ _NOTHING = 1e-9  # of the largest entry
 
 
 def without_self_stress(problem: ContactProblem, P: Array) -> Array:
-    """The same impulses, with the normal ones that only press against each other taken away (if G is a matrix)."""
+    """The same impulses, with the normal ones that only press against each other taken away (if G is a matrix).
+
+    A guess for solvers: it has no derivative.
+    """
     n = problem.laws.contacts
     if n < 2 or not problem.G.has_matrix:
         return P
+    problem, P = held((problem, P))
     G = problem.G.dense()[:n, :n]
 
     def pressed(x: Array) -> Array:
@@ -57,7 +61,7 @@ def _taken_away(S: Array, pressed: Any, against: Any, x: Array) -> Array:
         return x, jnp.any(y > 0) & against(x), k + 1
 
     loop = (x, jnp.asarray(True), jnp.zeros((), jnp.int32))
-    return jax.lax.while_loop(lambda c: c[1] & (c[2] < n), taken_away, loop)[0]
+    return repeated(lambda c: c[1] & (c[2] < n), taken_away, loop)[0]
 
 
 def self_stress(S: Array, candidates: Array) -> Array:

@@ -11,16 +11,22 @@ from jaxtyping import Array
 
 from carom.names import register
 from carom.solvers.contact_problem import ContactProblem
-from carom.solvers.contact_solver import AbstractContactSolver, ContactResult, refuse_settings, solved
+from carom.solvers.contact_solver import (
+    AbstractContactSolver,
+    ContactResult,
+    direction,
+    jacobian,
+    refuse_settings,
+    solved,
+)
 from carom.solvers.enumeration import can_be_enumerated, consistent_modes
 from carom.solvers.interior_point import InteriorPoint
 from carom.solvers.psor import PSOR
-from carom.solvers.small import is_small, rarely, solve_small
+from carom.solvers.roots import rarely, repeated
 from carom.state import Status
 
 _DAMPING = (1e-12, 1e-2)  # least and most damping
 _DAMPED = 30  # damped iterations
-_LITTLE = 1e-10  # damping that a second iteration makes up for
 _ROUNDING = 1e-15  # a residual that no iteration improves
 
 
@@ -75,7 +81,7 @@ class SemismoothNewton(AbstractContactSolver):
             defect = problem.equation(P)
             return P, defect, problem.residual(P, defect), k + 1
 
-        P, _, residual, k = jax.lax.while_loop(running, newton, (P, defect, residual, jnp.zeros((), jnp.int32)))
+        P, _, residual, k = repeated(running, newton, (P, defect, residual, jnp.zeros((), jnp.int32)))
         better = residual <= first
         found = ContactResult(
             jnp.where(better, P, guess), jnp.where(better, residual, first), k, jnp.zeros((), jnp.int32)
@@ -118,23 +124,4 @@ class SemismoothNewton(AbstractContactSolver):
             return P, residual, jax.tree.map(lambda a, b: jnp.where(residual < best.residual, a, b), found, best), k + 1
 
         first = (start.P, start.residual, start, jnp.zeros((), jnp.int32))
-        return jax.lax.while_loop(running, iterate, first)[2]
-
-
-def direction(J: Array, defect: Array) -> Array:
-    """J^{-1} defect of rows that may depend on each other: unknowns dropped, or (many rows) a little damping."""
-    if is_small(J):
-        return solve_small(J, defect[:, None])[:, 0]
-    return jnp.linalg.solve(J + _LITTLE * jnp.asarray(np.eye(defect.size)), defect)
-
-
-def jacobian(problem: ContactProblem, P: Array) -> Array:
-    """Generalised Jacobian of the projective equations, column by column."""
-    identity = jnp.asarray(np.eye(P.size))
-    x = P - problem.velocity(P) / problem.diagonal
-    dx = identity - problem.G.dense() / problem.diagonal[:, None]
-
-    def column(dx: Array, dP: Array) -> Array:
-        return dP - jax.jvp(problem.project, (x, P), (dx, dP))[1]
-
-    return jax.vmap(column, in_axes=1, out_axes=1)(dx, identity)
+        return repeated(running, iterate, first)[2]

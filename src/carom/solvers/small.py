@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-PyTree = Any
+from carom.solvers.roots import rarely as rarely
+
 _UNROLL_UP_TO = 10
 _REDUNDANT = 1e-12  # a pivot this much smaller than its row's first diagonal entry belongs to a redundant row
 
@@ -69,8 +67,3 @@ def solve_rolled(A: Float[Array, "m m"], B: Float[Array, "m k"]) -> Float[Array,
         return jnp.where(rows == k, row, table - table[:, k][:, None] * row)
 
     return jax.lax.fori_loop(0, m, eliminate, jnp.concatenate([A, B], axis=1))[:, m:]
-
-
-def rarely(needed: Array, fn: Callable[[PyTree], PyTree], x: PyTree) -> PyTree:
-    """`fn(x)` if needed, else x; in a batch `fn` runs only if some lane needs it (a `cond` would run it always)."""
-    return jax.lax.while_loop(lambda c: c[0], lambda c: (jnp.zeros_like(c[0]), fn(c[1])), (needed, x))[1]

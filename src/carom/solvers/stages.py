@@ -8,7 +8,7 @@ system `(I - h lambda J) x = b` per eigenvalue of A ("shared"); for chains each 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import equinox as eqx
@@ -18,7 +18,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
-from carom.solvers.newton import Newton, Root, newton
+from carom.solvers.newton import AbstractEquations, Newton, Root, newton, with_backtracking
 from carom.solvers.small import times
 from carom.solvers.structure import Tridiagonal, tridiagonal_jacobian
 
@@ -79,7 +79,7 @@ class StageEquations(eqx.Module):
 
     `tridiagonal` says that the Jacobians of F couple neighbours only and dq'/dv = 1;
     `q_in_rate` and `v_in_force` say whether q' depends on q and v' on v (never both on that path).
-    `stiffness(q)` is dv'/dq where it is known without probing.
+    `stiffness(q)` is dv'/dq where it is known without probing. Functions are modules that hold their numbers.
     """
 
     field: Field
@@ -185,16 +185,42 @@ class PositionStages(eqx.Module):
         return spectrum.apply(solve, r)
 
 
+class Scaled(AbstractEquations):
+    """Stage equations with the sizes that count as zero; with a `spectrum` all stages share one Jacobian."""
+
+    stages: StageEquations | PositionStages
+    spectrum: Spectrum | None
+    tol: Any
+
+    @property
+    def exact(self) -> bool:
+        """Whether the whole Jacobian is used."""
+        return self.spectrum is None
+
+    def residual(self, x: PyTree) -> tuple[PyTree, PyTree]:
+        """That of the stages, and their rates."""
+        return self.stages.residual(x)
+
+    def direction(self, x: PyTree, r: PyTree) -> PyTree:
+        """Newton direction."""
+        if self.spectrum is None:
+            return self.stages.full_direction(x, r)
+        return self.stages.shared_direction(self.spectrum, x, r)
+
+    def size(self, d: PyTree, x: PyTree) -> Array:
+        """Largest entry."""
+        del x
+        return reduce(jnp.maximum, jax.tree.leaves(jax.tree.map(lambda y, tol: jnp.max(jnp.abs(y)) / tol, d, self.tol)))
+
+
 def solve_positions(stages: PositionStages, scale: Array, settings: Newton, spectrum: Spectrum) -> Root:
     """Solve the stage equations for positions; `scale` is the size of positions and their change over the step."""
-    direction = stages.full_direction
-    if not coupled(settings, stages.offset.size, stages.start.size, stages.stiffness is not None):
-        direction = partial(stages.shared_direction, spectrum)
+    whole = coupled(settings, stages.offset.size, stages.start.size, stages.stiffness is not None)
     now = [g(stages.start) for g in stages.fields]
     guess = stages.offset + sum(jnp.outer(jnp.sum(m, 1), g) for m, g in zip(stages.matrices, now))
     rounding = 4 * jnp.finfo(guess.dtype).eps * jnp.max(jnp.abs(stages.start))
     tol = settings.tol * (scale + jnp.max(jnp.abs(guess))) + rounding + 1e-290
-    return newton(stages.residual, direction, lambda x: jnp.max(jnp.abs(x)) / tol, guess, settings.max_iter)
+    return newton(Scaled(stages, None if whole else spectrum, tol), guess, settings.max_iter, with_backtracking)
 
 
 def coupled(settings: Newton, unknowns: int, coordinates: int, tridiagonal: bool) -> bool:
@@ -212,11 +238,6 @@ def solve_stages(equations: StageEquations, guess: Pair, rates: Pair, settings: 
     q_scale = q_size + h * jnp.max(jnp.abs(rates[0])) + h * v_scale
     q_tol = settings.tol * q_scale + 4 * eps * q_size + 1e-290
     v_tol = settings.tol * v_scale + 4 * eps * (v_size + q_size / h) + 1e-290
-
-    def norm(x: Pair) -> Array:
-        return jnp.maximum(jnp.max(jnp.abs(x[0])) / q_tol, jnp.max(jnp.abs(x[1])) / v_tol)
-
-    direction = equations.full_direction
-    if not coupled(settings, guess[0].size + guess[1].size, q.size, equations.tridiagonal):
-        direction = partial(equations.shared_direction, spectrum)
-    return newton(equations.residual, direction, norm, guess, settings.max_iter)
+    whole = coupled(settings, guess[0].size + guess[1].size, q.size, equations.tridiagonal)
+    scaled = Scaled(equations, None if whole else spectrum, (q_tol, v_tol))
+    return newton(scaled, guess, settings.max_iter, with_backtracking)

@@ -24,7 +24,7 @@ from carom.methods.base import AbstractMethod, Gives
 from carom.names import register
 from carom.state import Carry, Info, Row, State, Status
 from carom.stepping.base import AbstractStepping, Aim, Tried, after, crawls, take
-from carom.systems.arguments import plain_numbers
+from carom.systems.arguments import is_traced, numpy_for, plain_numbers
 from carom.systems.system import System
 
 _SAFETY = 0.9
@@ -77,7 +77,7 @@ class Adaptive(AbstractStepping):
         first: ArrayLike | None = None,
     ):
         self.rtol = plain_numbers(rtol, "Adaptive: rtol", positive=True)
-        if self.rtol.ndim or not _LEAST_RTOL <= float(self.rtol) < 1:
+        if self.rtol.ndim or (not is_traced(rtol) and not _LEAST_RTOL <= float(self.rtol) < 1):
             msg = f"Adaptive: rtol must be one number of at least {_LEAST_RTOL:g} (rounding) and below 1, got {rtol}"
             raise ValueError(msg)
         self.atol = plain_numbers(atol, "Adaptive: atol", positive=True)
@@ -174,11 +174,11 @@ def largest(values: Any, scales: Any) -> Array:
     return jnp.max(jnp.concatenate([jnp.abs(x) / s for x, s in zip(values, scales)]))
 
 
-def _size(value: Any, name: str) -> np.ndarray:
+def _size(value: Any, name: str) -> Any:
     if value is None:
         return np.asarray(np.nan)
-    size = np.asarray(value)
-    if size.ndim or size.dtype.kind not in "fiu" or not (np.isnan(size) or size > 0):
+    size = numpy_for(value).asarray(value)
+    if size.ndim or size.dtype.kind not in "fiu" or not (is_traced(size) or np.isnan(size) or size > 0):
         msg = f"Adaptive: {name} must be positive, got {value}"
         raise ValueError(msg)
     return size.astype(float)

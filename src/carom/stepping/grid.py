@@ -14,6 +14,7 @@ from carom.methods.base import AbstractMethod
 from carom.names import register
 from carom.state import Carry, Numbers, Row, State, Status, reals
 from carom.stepping.base import SAME, AbstractStepping, Aim, after, take
+from carom.systems.arguments import is_traced, numpy_for
 from carom.systems.system import System
 
 _MOST_STEPS = 1e12  # more take days where a step takes 0.2 us; from 2^53 on time would not move
@@ -44,11 +45,12 @@ class Constant(AbstractStepping):
     remedy = "Raise h"
 
     def __init__(self, h: ArrayLike):
-        size = h if isinstance(h, float) else _number(h)
-        if np.ndim(size) != 0 or not 0 < size < np.inf:
+        size: Any = h if isinstance(h, float) else _number(h)
+        known = not is_traced(size)
+        if np.ndim(size) != 0 or (known and not 0 < size < np.inf):
             msg = f"h must be positive and finite, got h = {h}"
             raise ValueError(msg)
-        self.h = np.float64(size)
+        self.h = np.float64(size) if known else size
 
     @property
     def longest(self) -> float:
@@ -98,8 +100,8 @@ class Constant(AbstractStepping):
         return after(system, carry, tried, ok, place)
 
 
-def _number(h: Any) -> np.ndarray:
-    size = np.asarray(h)
+def _number(h: Any) -> Any:
+    size = numpy_for(h).asarray(h)
     if size.dtype.kind not in "fiu":
         msg = f"h must be a number, got {type(h).__name__}"
         raise TypeError(msg)

@@ -23,6 +23,7 @@ from carom.methods.base import AbstractMethod, Gives
 from carom.names import register
 from carom.state import Carry, Info, Row, State, Status, Step, reals
 from carom.stepping.base import AbstractStepping, Aim, after, choose, crawls, tried
+from carom.systems.arguments import is_traced
 from carom.systems.system import System
 
 _SMALLEST_PART = 1e-12  # of the run: a smaller step is an error
@@ -68,7 +69,7 @@ class StepHalving(AbstractStepping):
     ):
         for name, value, least in (("atol", atol, np.nextafter(0, 1)), ("rtol", rtol, 0.0)):
             reals(value, f"StepHalving: {name}", "a number or one per coordinate")
-            if not (np.isfinite(value).all() and (np.asarray(value) >= least).all()):
+            if not is_traced(value) and not (np.isfinite(value).all() and (np.asarray(value) >= least).all()):
                 kind = "positive" if name == "atol" else "zero or positive"
                 msg = f"StepHalving: {name} must be {kind}, got {value}"
                 raise ValueError(msg)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
@@ -103,16 +104,16 @@ def plain_numbers(
     positive: bool = False,
     nonnegative: bool = False,
     of: str = "entry",
-) -> np.ndarray:
-    """`numbers` as a NumPy array, which takes 2 us instead of 50."""
+) -> Any:
+    """`numbers` as a NumPy array, which takes 2 us instead of 50; values that are traced cannot be judged."""
     several = "" if size == 1 or of == "entry" else f" or one number per {of}"
-    if isinstance(value, Tracer):
-        msg = f"{name} is traced by jax.jit, jax.grad or jax.vmap: build records outside, from plain numbers"
-        raise TypeError(msg)
-    array = np.asarray(reals(value, name, f"a number{several}"))
+    array = reals(value, name, f"a number{several}")
     if array.ndim > 1 or (size is not None and array.ndim == 1 and array.size != size):
         msg = f"{name} must be a number or one number per {of} ({size}), got shape {array.shape}"
         raise ValueError(msg)
+    if is_traced(array):
+        return array
+    array = np.asarray(array)
     bad = ~np.isfinite(array)
     wanted = "finite"
     if positive:
@@ -127,9 +128,24 @@ def plain_numbers(
     return array
 
 
-def per_entry(value: Any, name: str, size: int, of: str, **kind: bool) -> Array:
-    """Like `numbers`, spread over `size` entries."""
-    return jnp.broadcast_to(numbers(value, name, size=size, of=of, **kind), (size,))
+def per_entry(value: Any, name: str, size: int, of: str, **kind: bool) -> Any:
+    """Like `plain_numbers`, spread over `size` entries."""
+    return numpy_for(value).broadcast_to(plain_numbers(value, name, size=size, of=of, **kind), (size,))
+
+
+def is_traced(*values: Any) -> bool:
+    """Whether some of these numbers are not known yet: inside `jax.jit`, `jax.vmap` or `jax.grad`."""
+    return any(isinstance(x, Tracer) for x in jax.tree.leaves(values))
+
+
+def numpy_for(*values: Any) -> Any:
+    """NumPy, or its likeness in JAX where some of these numbers are traced."""
+    return jnp if is_traced(*values) else np
+
+
+def real(value: Any) -> Any:
+    """`value` as a float, or as it is where it is traced."""
+    return value if is_traced(value) else float(value)
 
 
 def names_of(items: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from jaxtyping import Array, ArrayLike
 from carom.bodies import Bodies
 from carom.pairs import AbstractSearch
 from carom.state import reals
-from carom.systems.arguments import UserFunction, names_of, numbers, texts, user_function
+from carom.systems.arguments import UserFunction, is_traced, names_of, numbers, texts, user_function
 from carom.systems.body_contacts import PairContacts, Shape, Wall, WorldContacts
 from carom.systems.contact_base import AbstractContacts, between_0_and_1
 
@@ -73,7 +73,7 @@ class Contacts(AbstractContacts):
         if self.slip is not None and self.slip_velocity is not None:
             msg = "Contacts: give slip= or slip_velocity=, not both"
             raise ValueError(msg)
-        if not self.has_friction and np.any(np.asarray(friction) > 0):
+        if not self.has_friction and (is_traced(friction) or np.any(np.asarray(friction) > 0)):
             msg = f"Contacts: friction = {friction} needs slip directions: give slip= or slip_velocity="
             raise ValueError(msg)
 
@@ -200,12 +200,12 @@ class FrictionElements(eqx.Module):
         if callable(limit):
             self.limit = user_function(limit, "limit", ("t", "q", "v"))
             return
-        values = np.asarray(reals(limit, "FrictionElements: limit", "a number, or one number or pair per element"))
+        values = reals(limit, "FrictionElements: limit", "a number, or one number or pair per element")
         pairs = values.ndim == 2 and values.shape[1] == 2
         if values.ndim > 1 and not pairs:
             msg = f"FrictionElements: limit must be a number, or one number or pair per element, got {values.shape}"
             raise ValueError(msg)
-        if (
+        if not is_traced(values) and (
             np.isnan(values).any()
             or (pairs and (values[:, 0] > values[:, 1]).any())
             or (not pairs and (values < 0).any())

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
-from carom.systems.arguments import numbers
+from carom.systems.arguments import is_traced, plain_numbers
 
 
 class AbstractContacts(eqx.Module):
@@ -66,8 +66,8 @@ class AbstractContacts(eqx.Module):
 
 def between_0_and_1(value: ArrayLike, name: str) -> Array:
     """Coefficients of restitution."""
-    array = numbers(value, name)
-    if not np.all((np.asarray(array) >= 0) & (np.asarray(array) <= 1)):
+    array = plain_numbers(value, name)
+    if not is_traced(array) and not np.all((array >= 0) & (array <= 1)):
         msg = f"{name} must lie in [0, 1], got {value}"
         raise ValueError(msg)
-    return array
+    return jnp.asarray(array)

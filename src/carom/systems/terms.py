@@ -9,11 +9,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array
 
 from carom.state import Numbers, reals, strong
-from carom.systems.arguments import UserFunction, names_of, user_function
+from carom.systems.arguments import UserFunction, is_traced, names_of, user_function
 from carom.systems.interactions import Interactions
 
 Part = Interactions | UserFunction
@@ -48,13 +47,13 @@ def given_mass(value: Any) -> Any:
     """A mass that is a number, one per coordinate, or a symmetric matrix."""
     if hasattr(value, "solve"):
         return _symmetric_band(value)
-    if isinstance(value, Tracer):
-        msg = "mass is traced by jax.jit, grad or vmap: build the system outside, with params= for what changes"
-        raise TypeError(msg)
-    mass = np.asarray(reals(value, "mass", "a number, one per coordinate, or a square matrix"))
+    mass = reals(value, "mass", "a number, one per coordinate, or a square matrix")
     if mass.ndim > 2 or (mass.ndim == 2 and mass.shape[0] != mass.shape[1]):
         msg = f"mass must be a number, one per coordinate, or a square matrix, got shape {mass.shape}"
         raise ValueError(msg)
+    if is_traced(mass):
+        return mass
+    mass = np.asarray(mass)
     if not np.isfinite(mass).all():
         msg = f"mass must be finite, got {_first_bad(mass, ~np.isfinite(mass))}"
         raise ValueError(msg)
@@ -69,6 +68,8 @@ def given_mass(value: Any) -> Any:
 
 
 def _symmetric_band(mass: Any) -> Any:
+    if is_traced(mass):
+        return mass
     lower, upper = np.asarray(mass.lower)[1:], np.asarray(mass.upper)[:-1]
     if not np.allclose(lower, upper, rtol=1e-12, atol=0.0):
         i = int(np.argmax(np.abs(lower - upper)))
@@ -94,8 +95,8 @@ def given_rate(value: Any, name: str, potential: Mapping[str, Part]) -> Array | 
     if name not in potential:
         msg = f"rate_damping names '{name}', but the potential has the parts {names_of(list(potential))}"
         raise ValueError(msg)
-    gamma = np.asarray(reals(value, f"rate_damping['{name}']", "a number or one per interaction"))
-    if not (np.isfinite(gamma) & (gamma >= 0)).all():
+    gamma = reals(value, f"rate_damping['{name}']", "a number or one per interaction")
+    if not is_traced(gamma) and not (np.isfinite(gamma) & (gamma >= 0)).all():
         msg = f"rate_damping['{name}'] must be zero or positive, got {gamma}"
         raise ValueError(msg)
     if gamma.ndim and not isinstance(potential[name], Interactions):
@@ -106,7 +107,10 @@ def given_rate(value: Any, name: str, potential: Mapping[str, Part]) -> Array | 
 
 def given_jumps(jumps: Numbers) -> Array:
     """Instants, ascending."""
-    instants = np.unique(np.asarray(reals(jumps, "jumps", "a list of times")))
+    times = reals(jumps, "jumps", "a list of times")
+    if is_traced(times):
+        return jnp.sort(jnp.ravel(times))
+    instants = np.unique(np.asarray(times))
     if not np.isfinite(instants).all():
         msg = f"jumps must be finite times, got {jumps}"
         raise ValueError(msg)

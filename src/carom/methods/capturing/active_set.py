@@ -10,8 +10,6 @@ stage by stage is the same as (64), and leaves an ordinary differential equation
 
 from __future__ import annotations
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -21,6 +19,7 @@ from jaxtyping import Array
 
 from carom.methods.capturing.modes import Modes
 from carom.solvers.contact_laws import Laws
+from carom.solvers.newton import AbstractEquations, Settled, by_updates, newton
 from carom.solvers.redundant import multipliers
 from carom.solvers.small import times
 from carom.state import State, Status
@@ -180,52 +179,16 @@ def smooth_piece(
 
     `form` is "acceleration" (index 1), or "velocity" (index 2): W v + zeta = 0 in every stage.
     """
-    y, t = (state.q, state.v), state.t + tableau.c * h
-
-    def field(t: Array, q: Array, v: Array) -> Rates:
-        return rates_of(system, t, q, v, survey(system, t, q, v).under(modes))
-
-    def pressed(t: Array, q: Array, v: Array, lam: Array) -> tuple[Rates, Array]:
-        at = survey(system, t, q, v)
-        E, e = at.sliding(modes)
-        pushed = Motion(at, lam, at.free + at.M_inv_W @ lam)
-        follows = lam - E @ jnp.where(modes.held, lam, 0.0) - e
-        return rates_of(system, t, q, v, pushed), jnp.where(modes.held, at.gamma / h, follows)
-
-    def residual(Z: tuple) -> tuple[tuple, Rates]:
-        places = (y[0] + Z[0], y[1] + Z[1])
-        F, held = jax.vmap(pressed)(t, *places, Z[2]) if form == "velocity" else (jax.vmap(field)(t, *places), ())
-        defect = tuple(x - h * (tableau.A @ f) for x, f in zip(Z, F[:2]))
-        return (*defect, held) if form == "velocity" else defect, F
-
     rates = rates_of(system, state.t, state.q, state.v, start)
+    stages = Stages(system, tableau, state, modes, h, form)
     if tableau.explicit:
-        F, found = _explicit_stages(field, tableau, state, rates, h), Found.at_once(tableau.b.size)
+        F, found = stages.explicit(rates), Found.at_once(tableau.b.size)
     else:
-        guess = tuple(h * jnp.outer(tableau.c, f) for f in rates[:2])
-        # from rest q' is zero now but not later; forces in balance leave rounding of the free accelerations
-        noise = _CANCELLED * jnp.abs(start.point.free)
-        later = (system.rate(state.t, state.q, state.v + h * (jnp.abs(rates[1]) + noise)), noise)
-        size = tuple(
-            jnp.max(jnp.abs(x)) + h * (jnp.max(jnp.abs(f)) + jnp.max(jnp.abs(g))) + 1e-290
-            for x, f, g in zip(y, rates, later)
-        )
-        if form == "velocity":
-            guess = (*guess, jnp.tile(start.lam, (tableau.b.size, 1)))
-            size = (*size, jnp.max(jnp.abs(start.lam), initial=0.0) + jnp.max(jnp.abs(start.point.free)) + 1e-290)
-        F, found = _newton(residual, guess, size, rates)
+        F, found = stages.implicit(start, rates)
     dq, dv, impulse, work = (h * (tableau.b @ f) for f in F)
     error = tuple(h * (tableau.error[0] * f0 + tableau.error[1:-1] @ f) for f0, f in zip(rates[:2], F))
     solved = (found.status, found.update, found.iterations, found.evaluations)
-    return Piece(y[0] + dq, y[1] + dv, error, F[2], impulse, work, *solved)  # pyright: ignore
-
-
-Rates = tuple[Array, Array, Array, Array]
-
-
-def rates_of(system: System, t: Array, q: Array, v: Array, at: Motion) -> Rates:
-    """Rates of q, of v, of the impulses and of their work, the last two by row."""
-    return system.rate(t, q, v), at.acceleration, at.lam, at.lam * at.point.gamma
+    return Piece(state.q + dq, state.v + dv, error, F[2], impulse, work, *solved)  # pyright: ignore
 
 
 class Found(eqx.Module):
@@ -242,46 +205,107 @@ class Found(eqx.Module):
         return cls(jnp.int32(Status.OK), jnp.zeros(()), jnp.int32(0), jnp.int32(stages))
 
 
-def _explicit_stages(field, tableau: Coefficients, state: State, rates: Rates, h: Array) -> Rates:
-    s = tableau.b.size
-
-    def stage(i: Array, F: Rates) -> Rates:
-        q, v = (y + h * (tableau.A[i] @ f) for y, f in zip((state.q, state.v), F))
-        new = field(state.t + tableau.c[i] * h, q, v)
-        return tuple(f.at[i].set(x) for f, x in zip(F, new))  # pyright: ignore
-
-    first = tuple(jnp.zeros((s, f.size)).at[0].set(f) for f in rates)
-    return jax.lax.fori_loop(1, s, stage, first)  # pyright: ignore
+Rates = tuple[Array, Array, Array, Array]
 
 
-def _newton(residual, guess: tuple, size: tuple, rates: Rates) -> tuple[Rates, Found]:
-    """Newton's method on the stage unknowns, one row per stage; returns the rates F of the last iterate."""
-    stages = guess[0].shape[0]
-    first, unravel = ravel_pytree(guess)
-    scale = ravel_pytree(tuple(jnp.broadcast_to(x, z.shape) for x, z in zip(size, guess)))[0]
+def rates_of(system: System, t: Array, q: Array, v: Array, at: Motion) -> Rates:
+    """Rates of q, of v, of the impulses and of their work, the last two by row."""
+    return system.rate(t, q, v), at.acceleration, at.lam, at.lam * at.point.gamma
 
-    def flat(z: Array) -> tuple[Array, Rates]:
-        r, F = residual(unravel(z))
+
+class Stages(eqx.Module):
+    """The stages of one step with constant modes."""
+
+    system: System
+    tableau: Coefficients
+    state: State
+    modes: Modes
+    h: Array
+    form: str = eqx.field(static=True)
+
+    def field(self, t: Array, q: Array, v: Array) -> Rates:
+        """The rates where multipliers are eliminated."""
+        return rates_of(self.system, t, q, v, survey(self.system, t, q, v).under(self.modes))
+
+    def pressed(self, t: Array, q: Array, v: Array, lam: Array) -> tuple[Rates, Array]:
+        """The rates with multipliers lam, and what is left of the laws at the level of velocities."""
+        at, modes = survey(self.system, t, q, v), self.modes
+        E, e = at.sliding(modes)
+        pushed = Motion(at, lam, at.free + at.M_inv_W @ lam)
+        follows = lam - E @ jnp.where(modes.held, lam, 0.0) - e
+        return rates_of(self.system, t, q, v, pushed), jnp.where(modes.held, at.gamma / self.h, follows)
+
+    def residual(self, Z: tuple) -> tuple[tuple, Rates]:
+        """What is left of (64), and the rates of the stages."""
+        t, h = self.state.t + self.tableau.c * self.h, self.h
+        places = (self.state.q + Z[0], self.state.v + Z[1])
+        velocity = self.form == "velocity"
+        F, held = jax.vmap(self.pressed)(t, *places, Z[2]) if velocity else (jax.vmap(self.field)(t, *places), ())
+        defect = tuple(x - h * (self.tableau.A @ f) for x, f in zip(Z, F[:2]))
+        return (*defect, held) if velocity else defect, F
+
+    def explicit(self, rates: Rates) -> Rates:
+        """The rates of the stages, one after the other."""
+        tableau, state, h, s = self.tableau, self.state, self.h, self.tableau.b.size
+
+        def stage(i: Array, F: Rates) -> Rates:
+            q, v = (y + h * (tableau.A[i] @ f) for y, f in zip((state.q, state.v), F))
+            new = self.field(state.t + tableau.c[i] * h, q, v)
+            return tuple(f.at[i].set(x) for f, x in zip(F, new))  # pyright: ignore
+
+        first = tuple(jnp.zeros((s, f.size)).at[0].set(f) for f in rates)
+        return jax.lax.fori_loop(1, s, stage, first)  # pyright: ignore
+
+    def implicit(self, start: Motion, rates: Rates) -> tuple[Rates, Found]:
+        """The rates F of the last but one iterate of Newton's method."""
+        state, h, stages = self.state, self.h, self.tableau.b.size
+        guess = tuple(h * jnp.outer(self.tableau.c, f) for f in rates[:2])
+        # from rest q' is zero now but not later; forces in balance leave rounding of the free accelerations
+        noise = _CANCELLED * jnp.abs(start.point.free)
+        later = (self.system.rate(state.t, state.q, state.v + h * (jnp.abs(rates[1]) + noise)), noise)
+        size = tuple(
+            jnp.max(jnp.abs(x)) + h * (jnp.max(jnp.abs(f)) + jnp.max(jnp.abs(g))) + 1e-290
+            for x, f, g in zip((state.q, state.v), rates, later)
+        )
+        if self.form == "velocity":
+            guess = (*guess, jnp.tile(start.lam, (stages, 1)))
+            size = (*size, jnp.max(jnp.abs(start.lam), initial=0.0) + jnp.max(jnp.abs(start.point.free)) + 1e-290)
+        scale = ravel_pytree(tuple(jnp.broadcast_to(x, z.shape) for x, z in zip(size, guess)))[0]
+        root = newton(
+            Scaled(self, scale), ravel_pytree(guess)[0], _ITERATIONS, by_updates(Settled(_TOL, _ROUNDING, 0.1))
+        )
+        status = jnp.where(root.error <= _ROUNDING, Status.OK, Status.NEWTON_DIVERGED).astype(jnp.int32)
+        return root.aux, Found(status, root.error, root.iterations, stages * root.iterations)
+
+
+class Scaled(AbstractEquations):
+    """The stage equations of flat unknowns with their sizes."""
+
+    stages: Stages
+    scale: Array
+
+    def residual(self, x: Array) -> tuple[Array, Rates]:
+        """That of the stages, flat."""
+        s, n, m = self.stages.tableau.b.size, self.stages.state.q.size, self.stages.state.v.size
+        q, v, lam = x[: s * n], x[s * n : s * (n + m)], x[s * (n + m) :]
+        Z = (q.reshape(s, n), v.reshape(s, m), *([lam.reshape(s, -1)] if self.stages.form == "velocity" else []))
+        r, F = self.stages.residual(Z)
         return ravel_pytree(r)[0], F
 
-    def iterate(loop):
-        z, _, last, _, k = loop
-        r, along, F = jax.linearize(flat, z, has_aux=True)
-        J = jax.vmap(along, out_axes=1)(jnp.asarray(np.eye(z.size)))
-        d = jnp.linalg.solve(J, r)
-        update = jnp.max(jnp.abs(d) / scale)
-        settled = (update <= _TOL) | ((update <= _ROUNDING) & (update >= 0.1 * last))
-        return z - d, F, update, settled, k + 1
+    def update(self, x: Array) -> tuple[Array, Rates]:
+        """Newton's update and the rates, linearised together."""
+        r, along, F = jax.linearize(self.residual, x, has_aux=True)
+        J = jax.vmap(along, out_axes=1)(jnp.asarray(np.eye(x.size)))
+        return jnp.linalg.solve(J, r), F
 
-    def running(loop):
-        _, _, update, settled, k = loop
-        return ~settled & (k < _ITERATIONS) & ((k == 0) | jnp.isfinite(update))
+    def direction(self, x: Array, r: Array) -> Array:
+        """Newton direction."""
+        return jnp.linalg.solve(jax.jacfwd(lambda y: self.residual(y)[0])(x), r)
 
-    nothing: Any = tuple(jnp.zeros((stages, f.size)) for f in rates)
-    start = (first, nothing, jnp.asarray(jnp.inf), jnp.asarray(False), jnp.zeros((), jnp.int32))
-    _, F, update, _, k = jax.lax.while_loop(running, iterate, start)
-    status = jnp.where(update <= _ROUNDING, Status.OK, Status.NEWTON_DIVERGED).astype(jnp.int32)
-    return F, Found(status, update, k, stages * k)
+    def size(self, d: Array, x: Array) -> Array:
+        """Largest update."""
+        del x
+        return jnp.max(jnp.abs(d) / self.scale)
 
 
 def onto_active(system: System, t: Array, q: Array, v: Array, rows: Array, gaps: Array) -> tuple[Array, Array]:

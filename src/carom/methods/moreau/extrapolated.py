@@ -11,7 +11,7 @@ step contains a switching point: the result is that of a single base step, and t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import equinox as eqx
@@ -24,8 +24,9 @@ from jaxtyping import Array, Float
 from carom.methods.base import AbstractMethod, Gives
 from carom.names import register
 from carom.running.compiled import traced_once
+from carom.solvers.roots import repeated
 from carom.state import Numbers, State, Status, Step, shortened
-from carom.systems.arguments import names_of, numbers, whole
+from carom.systems.arguments import is_traced, names_of, numbers, whole
 from carom.systems.system import System
 
 _SAME = 1e-9  # relative size of steps that count as equal
@@ -91,8 +92,9 @@ class Extrapolated(AbstractMethod):
             msg = f"Extrapolated: the base must give {names_of(missing)}, {type(self.base).__name__} does not"
             raise ValueError(msg)
         whole(self.max_order, "Extrapolated: max_order", 1)
-        p = self.fixed_order
-        if isinstance(p, jax.Array) and p.ndim == 0 and p.is_fully_addressable and not 1 <= float(p) <= self.max_order:
+        p: Any = self.fixed_order
+        known = isinstance(p, jax.Array) and not is_traced(p) and p.ndim == 0
+        if known and p.is_fully_addressable and not 1 <= float(p) <= self.max_order:
             msg = f"Extrapolated: fixed_order must lie between 1 and max_order = {self.max_order}, got {float(p):g}"
             raise ValueError(msg)
         if self.substeps not in ("odd", "all"):
@@ -148,7 +150,7 @@ class Extrapolated(AbstractMethod):
         zero = jnp.zeros((), jnp.int32)
         T = jnp.zeros((self.max_order, ravel_pytree(unknowns(blank))[0].size))
         rows = Rows(zero, T, blank, blank, jnp.asarray(jnp.inf), zero, zero, jnp.zeros(()))
-        rows = jax.lax.while_loop(main.goes_on, main.add_row, rows)
+        rows = repeated(_goes_on, _add_row, rows, main, most=self.max_order)
         return main.conclude(rows)
 
     def substep(self, system: System, state: State, memory: Any, h: Array) -> Step:
@@ -161,8 +163,7 @@ class Extrapolated(AbstractMethod):
         return self.base.step(system, state, memory, h)
 
 
-@dataclass(frozen=True, eq=False)
-class MainStep:
+class MainStep(eqx.Module):
     """One main step in the making: what its rows share."""
 
     method: Extrapolated
@@ -179,24 +180,10 @@ class MainStep:
 
     def substeps(self, n: Array) -> tuple[Step, Array, Array, Array]:
         """Take n substeps, or fewer if a mode changes; impulses and work summed, iterations counted, worst residual."""
-
-        def running(loop) -> Array:
-            step, j, _, _ = loop
-            return (j < n) & ((j == 0) | self.is_smooth(step))
-
-        def body(loop):
-            step, j, iterations, residual = loop
-            new = self.base(self.system, step.state, step.memory, self.h / n)
-            return (
-                summed(step, new, n),
-                j + 1,
-                iterations + new.info.iterations,
-                jnp.maximum(residual, new.info.residual),
-            )
-
         start = eqx.tree_at(lambda s: (s.state, s.memory), self.blank, (self.state, self.memory))
         zero = jnp.zeros((), jnp.int32)
-        return jax.lax.while_loop(running, body, (start, zero, zero, jnp.zeros(())))
+        loop = (start, zero, zero, jnp.zeros(()))
+        return repeated(_substeps_go_on, _substep, loop, self, n, most=int(self.method.counts[-1]))
 
     def goes_on(self, rows: Rows) -> Array:
         """Whether another row is wanted and possible (Fig. 6)."""
@@ -248,6 +235,29 @@ class MainStep:
         memory = eqx.tree_at(self.method.modes, first.memory, last.info.mode)
         q, v = jnp.split(best[""], [self.state.q.size])
         return Step(self.state.moved(self.state.t + self.h, q, v), memory, info)
+
+
+def _goes_on(rows: Rows, main: MainStep) -> Array:
+    return main.goes_on(rows)
+
+
+def _add_row(rows: Rows, main: MainStep) -> Rows:
+    return main.add_row(rows)
+
+
+_Loop = tuple[Step, Array, Array, Array]
+
+
+def _substeps_go_on(loop: _Loop, main: MainStep, n: Array) -> Array:
+    step, j, _, _ = loop
+    return (j < n) & ((j == 0) | main.is_smooth(step))
+
+
+def _substep(loop: _Loop, main: MainStep, n: Array) -> _Loop:
+    step, j, iterations, residual = loop
+    new = main.base(main.system, step.state, step.memory, main.h / n)
+    worst = jnp.maximum(residual, new.info.residual)
+    return summed(step, new, n), j + 1, iterations + new.info.iterations, worst
 
 
 def unknowns(step: Step) -> dict[str, Array | None]:

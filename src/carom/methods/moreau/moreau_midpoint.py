@@ -23,9 +23,10 @@ from carom.solvers.contact_laws import Laws
 from carom.solvers.contact_problem import CONSTRAINT, ContactProblem, contact_problem
 from carom.solvers.contact_solver import AbstractContactSolver
 from carom.solvers.redundant import within_range
+from carom.solvers.roots import rarely
 from carom.solvers.self_stress import without_self_stress
 from carom.solvers.semismooth import SemismoothNewton
-from carom.solvers.small import inverse_small, rarely
+from carom.solvers.small import inverse_small
 from carom.state import Info, State, Step
 from carom.systems.arguments import UserFunction
 from carom.systems.contact_rows import (
@@ -173,4 +174,8 @@ def _possible(problem: ContactProblem, turn: Array) -> Array:
     """The turn that impulses can bring about: laws that depend on each other may contradict each other a little."""
     if not problem.G.has_matrix:
         return turn
-    return rarely(jnp.any(turn != 0), lambda x: within_range(problem.G.dense(), x, problem.taking_part), turn)
+    return rarely(jnp.any(turn != 0), _reachable, turn, problem)
+
+
+def _reachable(turn: Array, problem: ContactProblem) -> Array:
+    return within_range(problem.G.dense(), turn, problem.taking_part)

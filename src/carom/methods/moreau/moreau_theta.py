@@ -10,8 +10,7 @@ law use the directions at q_{k+theta}; the forecast uses those at q_k.
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
@@ -24,8 +23,10 @@ from carom.methods.moreau.contact_step import TOUCHING, onto_constraints, report
 from carom.names import register
 from carom.solvers.contact_laws import Laws
 from carom.solvers.contact_problem import ContactProblem, contact_problem
-from carom.solvers.contact_solver import AbstractContactSolver, ContactResult
+from carom.solvers.contact_solver import AbstractContactSolver, ContactResult, direction
 from carom.solvers.directions import AbstractDirections, DenseDirections
+from carom.solvers.newton import Settled, iterated
+from carom.solvers.roots import held, rooted
 from carom.solvers.self_stress import without_self_stress
 from carom.solvers.semismooth import SemismoothNewton
 from carom.solvers.small import solve_small
@@ -151,61 +152,101 @@ def theta_step(
     Directions follow the iterates, for the first of them only: where corners of one body stick, the motion may jump
     with the directions, and the iterates would never settle.
     """
-    t, q, v = state.t, state.q, state.v
-    t_theta = t + theta * h
+    return rooted(_impact, _attached, (ThetaEquations(system, state, h, jnp.asarray(theta), active), P, solver))
 
-    def middle(v1: Array) -> tuple[Array, Array]:
-        v_theta = (1 - theta) * v + theta * v1
-        return q + theta * h * system.rate(t, q, v_theta), v_theta  # q_{k+theta}, v_{k+theta}
 
-    def defect(v1: Array) -> Array:
-        q_theta, v_theta = middle(v1)
-        return system.mass_times(t_theta, q_theta, v1 - v) - h * system.force(t_theta, q_theta, v_theta)
+class ThetaEquations(eqx.Module):
+    """Equations (16) of one step from `state` with given active contacts; unknown are v_{k+1} and P."""
 
-    def newton(v1: Array, q_theta: Array, P: Array, solver: Any = solver) -> tuple[Impact, Array]:
-        rows = contact_rows(system, t_theta, q_theta, v1)
-        gamma_k = rows.gamma + rows.W.velocity(v - v1)  # relative velocities are affine in v
-        columns = solve_small(jax.jacfwd(defect)(v1), jnp.vstack([defect(v1), rows.W.dense()]).T)
+    system: System
+    state: State
+    h: Array
+    theta: Array
+    active: Array
+
+    def middle(self, v1: Array) -> tuple[Array, Array]:
+        """q_{k+theta} and v_{k+theta}."""
+        state, theta = self.state, self.theta
+        v_theta = (1 - theta) * state.v + theta * v1
+        return state.q + theta * self.h * self.system.rate(state.t, state.q, v_theta), v_theta
+
+    def defect(self, v1: Array) -> Array:
+        """(16a) without impulses."""
+        t, (q, v) = self.state.t + self.theta * self.h, self.middle(v1)
+        return self.system.mass_times(t, q, v1 - self.state.v) - self.h * self.system.force(t, q, v)
+
+    def linearised(self, v1: Array, q_theta: Array, solve: Callable[[ContactProblem], ContactResult]) -> Impact:
+        """The motion with forces linearised at v1 and directions at q_theta."""
+        system, state, h = self.system, self.state, self.h
+        rows = contact_rows(system, state.t + self.theta * h, q_theta, v1)
+        gamma_k = rows.gamma + rows.W.velocity(state.v - v1)  # relative velocities are affine in v
+        columns = solve_small(jax.jacfwd(self.defect)(v1), jnp.vstack([self.defect(v1), rows.W.dense()]).T)
         free, W_M = v1 - columns[:, 0], DenseDirections(columns[:, 1:].T)
         problem = contact_problem(
             rows.W,
             W_M,
             rows.laws,
             c=rows.gamma + rows.W.velocity(free - v1) + rows.restitution * gamma_k,  # (16c), (18)
-            active=active,
+            active=self.active,
             friction=rows.friction,
             limits=h * rows.limits,
         )
-        result = solver(problem, without_self_stress(problem, P)) if rows.laws.rows else ContactResult.without_laws()
+        result = solve(problem) if rows.laws.rows else ContactResult.without_laws()
         new = free + W_M.force(result.P)
-        scale = sum(jnp.max(jnp.abs(x)) for x in (new, v, free - v))  # at rest the impulses only stop the free motion
+        # at rest the impulses only stop the free motion
+        scale = sum(jnp.max(jnp.abs(x)) for x in (new, state.v, free - state.v))
         size = jnp.max(jnp.abs(new - v1)) / (scale + 1e-290)
         rows = eqx.tree_at(lambda r: r.gamma, rows, gamma_k)
-        q1 = q + h * system.rate(t, q, (1 - theta) * v + theta * new)  # (16b)
-        return Impact(q1, new, rows, problem, result, W_M, jnp.zeros((), jnp.int32), size), size
+        q1 = state.q + h * system.rate(state.t, state.q, (1 - self.theta) * state.v + self.theta * new)  # (16b)
+        return Impact(q1, new, rows, problem, result, W_M, jnp.zeros((), jnp.int32), size)
 
-    def body(loop):
-        old, q_theta, last, _, k = loop
-        q_theta = jnp.where(k < _FOLLOWED, middle(old.v)[0], q_theta)
-        impact, size = newton(old.v, q_theta, old.result.P)
-        settled = (size <= _TOL) | ((size <= _ROUNDING) & (size >= 0.5 * last))
-        return impact, q_theta, size, settled, k + 1
+    def residual(self, v1: Array, P: Array, problem: ContactProblem) -> tuple[Array, Array]:
+        """What is left of (16a), and of the laws as projections with the steps of `problem`."""
+        rows = contact_rows(self.system, self.state.t + self.theta * self.h, self.middle(v1)[0], v1)
+        after = rows.gamma + rows.restitution * (rows.gamma + rows.W.velocity(self.state.v - v1))
+        sets = (rows.friction, self.h * rows.limits)
+        problem = eqx.tree_at(lambda p: (p.friction, p.limits), problem, sets)
+        laws = P - problem.project(P - after / problem.diagonal, P)
+        return self.defect(v1) - rows.W.force(P), laws
 
-    def running(loop):
-        _, _, size, settled, k = loop
-        return ~settled & (k < _ITERATIONS) & ((k == 0) | jnp.isfinite(size))
 
-    shapes = jax.eval_shape(partial(newton, solver=_unsolved), v, q, P)[0]
+def _impact(given: tuple[ThetaEquations, Array, AbstractContactSolver]) -> Impact:
+    equations, P, solver = given
+
+    def improve(pair: tuple[Impact, Array], k: Array) -> tuple[tuple[Impact, Array], Array]:
+        old, q_theta = pair
+        q_theta = jnp.where(k < _FOLLOWED, equations.middle(old.v)[0], q_theta)
+
+        def solve(problem: ContactProblem) -> ContactResult:
+            return solver(problem, without_self_stress(problem, old.result.P))
+
+        impact = equations.linearised(old.v, q_theta, solve)
+        return (impact, q_theta), impact.update
+
+    q, v = equations.state.q, equations.state.v
+    shapes = jax.eval_shape(lambda: equations.linearised(v, q, lambda _: _unsolved(P)))
     empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
     start = eqx.tree_at(lambda i: (i.v, i.result.P), empty, (v, P))
-    first = (start, q, jnp.asarray(jnp.inf), jnp.asarray(False), jnp.zeros((), jnp.int32))
-    impact, _, size, _, k = jax.lax.while_loop(running, body, first)
-    return eqx.tree_at(lambda i: (i.iterations, i.update), impact, (k, size))
+    (impact, _), at = iterated(improve, (start, q), _ITERATIONS, Settled(_TOL, _ROUNDING, 0.5))
+    return eqx.tree_at(lambda i: (i.iterations, i.update), impact, (at.k, at.last))
 
 
-def _unsolved(problem: ContactProblem, P: Array) -> ContactResult:
+def _attached(found: Impact, given: tuple[ThetaEquations, Array, AbstractContactSolver]) -> Impact:
+    """One Newton step for v_{k+1} and P together, directions that follow included, and the motion that it leads to."""
+    equations, _, solver = given
+    still, v, P = held(equations), found.v, found.result.P
+    r, law = equations.residual(v, P, found.problem)
+    (A, B), (C, D) = jax.jacfwd(lambda v, P: still.residual(v, P, found.problem), (0, 1))(v, P)
+    columns = solve_small(A, jnp.hstack([r[:, None], B]))
+    if P.size:
+        P = P - direction(D - C @ columns[:, 1:], law - C @ columns[:, 0])
+    v = v - columns[:, 0] + columns[:, 1:] @ (found.result.P - P)
+    impact = equations.linearised(v, equations.middle(v)[0], lambda _: eqx.tree_at(lambda r: r.P, found.result, P))
+    return eqx.tree_at(lambda i: (i.iterations, i.update), impact, (found.iterations, found.update))
+
+
+def _unsolved(P: Array) -> ContactResult:
     """The shapes of what a solver finds, without tracing it."""
-    del problem
     return ContactResult(P, jnp.zeros(()), jnp.zeros((), jnp.int32), jnp.zeros((), jnp.int32))
 
 

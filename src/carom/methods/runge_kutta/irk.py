@@ -11,8 +11,6 @@ tableau ends in its last stage.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -57,9 +55,9 @@ class IRK(TableauMethod):
         first = int(tab.first_stage_explicit)
         A, b, c = jnp.asarray(tab.A), jnp.asarray(tab.b), jnp.asarray(tab.c)
         t, y = state.t + c * h, (state.q, state.v)
-        rates = first_order_field(system)(state.t, *y)
+        rates = FirstOrder(system)(state.t, *y)
         equations = StageEquations(
-            field=first_order_field(system),
+            field=FirstOrder(system),
             t=t[first:],
             start=y,
             A=A[first:, first:],
@@ -93,13 +91,14 @@ class IRK(TableauMethod):
         return equations.shared_solver(*equations.start)(equations.h * companion.filter, raw)
 
 
-def first_order_field(system: System):
+class FirstOrder(eqx.Module):
     """F(t, q, v) = (q', M^{-1} f)."""
 
-    def field(t: Array, q: Array, v: Array) -> tuple[Array, Array]:
-        return system.rate(t, q, v), system.acceleration(t, q, v)
+    system: System
 
-    return field
+    def __call__(self, t: Array, q: Array, v: Array) -> tuple[Array, Array]:
+        """Rates of q and v."""
+        return self.system.rate(t, q, v), self.system.acceleration(t, q, v)
 
 
 def velocity_in_force(system: System) -> bool:
@@ -107,13 +106,20 @@ def velocity_in_force(system: System) -> bool:
     return system.shift is None and bool(system.rate_damping or system.forces)
 
 
-def neighbour_jacobian(
-    system: System, weights: dict[str, Array] | None = None
-) -> Callable[[Array], Tridiagonal] | None:
-    """Q -> d/dq of M^{-1} sum_a weight_a force_a for chains of neighbours; None for other systems."""
-    if not (system.is_tridiagonal and system.has_neighbour_potential):
-        return None
-    return lambda q: acceleration_jacobian(*system.neighbour_stiffness(q, weights), system.mass)  # pyright: ignore
+class NeighbourJacobian(eqx.Module):
+    """Q -> d/dq of M^{-1} sum_a weight_a force_a for chains of neighbours."""
+
+    system: System
+    weights: dict[str, Array] | None
+
+    def __call__(self, q: Array) -> Tridiagonal:
+        """The Jacobian at q."""
+        return acceleration_jacobian(*self.system.neighbour_stiffness(q, self.weights), self.system.mass)
+
+
+def neighbour_jacobian(system: System, weights: dict[str, Array] | None = None) -> NeighbourJacobian | None:
+    """The Jacobian of the accelerations of a chain of neighbours; None for other systems."""
+    return NeighbourJacobian(system, weights) if system.is_tridiagonal and system.has_neighbour_potential else None
 
 
 def newton_info(root: Root, settings: Newton, stages: int) -> Info:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.methods.base import SMOOTH, AbstractMethod, Gives
-from carom.methods.runge_kutta.irk import first_order_field, neighbour_jacobian, newton_info, velocity_in_force
+from carom.methods.runge_kutta.irk import FirstOrder, neighbour_jacobian, newton_info, velocity_in_force
 from carom.names import register
 from carom.solvers.newton import Newton
 from carom.solvers.stages import Spectrum, StageEquations, solve_stages
@@ -49,7 +49,7 @@ class Theta(AbstractMethod):
     def step(self, system: System, state: State, memory: None, h: Array) -> Step:
         """One step."""
         y = (state.q, state.v)
-        field = first_order_field(system)
+        field = FirstOrder(system)
         rates = field(state.t, *y)
         equations = StageEquations(
             field=field,

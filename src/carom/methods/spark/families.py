@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.systems.arguments import names_of
+from carom.systems.arguments import is_traced, names_of, numpy_for
 from carom.systems.system import System
 from carom.tableaux import Tableau, lobatto_iiia, lobatto_iiib, lobatto_iiic, lobatto_iiic_star, lobatto_iiid
 
@@ -46,13 +46,14 @@ def coefficients(stages: int, families: Any, damping: Any) -> dict[str, Array]:
         if "kinematic" in given:
             msg = "Spark: damping sets the family of 'kinematic' too; leave it out of families"
             raise ValueError(msg)
-        matrices["kinematic"] = _damped(stages, "kinematic", np.max([np.max(np.asarray(b)) for b in shares.values()]))
-    if np.any(_is_iiia(stages, matrices["constraint"])):
+        xp = numpy_for(shares)
+        matrices["kinematic"] = _damped(stages, "kinematic", xp.max(xp.stack([xp.max(b) for b in shares.values()])))
+    if not is_traced(matrices["constraint"]) and np.any(_is_iiia(stages, matrices["constraint"])):
         msg = (
             "Spark: the multiplier term 'constraint' cannot use Lobatto IIIA (Jay1998 (5b)); use 'B', 'C', 'C*' or 'D'"
         )
         raise ValueError(msg)
-    return matrices
+    return {name: jnp.asarray(matrix) for name, matrix in matrices.items()}
 
 
 def part_names(system: System) -> tuple[str, ...]:
@@ -92,14 +93,14 @@ def _is_iiia(stages: int, matrix: Array) -> np.ndarray:
     return np.all(np.abs(np.asarray(matrix) - lobatto_iiia(stages).A) < 1e-13, axis=(-2, -1))
 
 
-def _matrices(stages: int, name: str, value: Any) -> Array:
+def _matrices(stages: int, name: str, value: Any) -> Any:
     if isinstance(value, Tableau):
         value = value.A
     if isinstance(value, str):
-        return jnp.asarray(_letter(name, value)(stages).A)
+        return _letter(name, value)(stages).A
     if isinstance(value, (list, tuple)) and all(isinstance(letter, str) for letter in value):
-        return jnp.stack([_matrices(stages, f"{name}[{i}]", letter) for i, letter in enumerate(value)])
-    matrix = jnp.asarray(value, float)
+        return np.stack([_matrices(stages, f"{name}[{i}]", letter) for i, letter in enumerate(value)])
+    matrix = numpy_for(value).asarray(value, float)
     if matrix.shape[-2:] != (stages, stages) or matrix.ndim not in (2, 3):
         msg = f"Spark: families['{name}'] must be a letter, one letter per component, or a tableau of {stages} stages"
         raise ValueError(msg)
@@ -113,13 +114,13 @@ def _letter(name: str, letter: str) -> Any:
     return LETTERS[letter]
 
 
-def _damped(stages: int, name: str, beta: Any) -> Array:
-    share = np.asarray(beta, float)
-    if not ((share >= 0) & (share <= 1)).all() or share.ndim > 1:
+def _damped(stages: int, name: str, beta: Any) -> Any:
+    share = numpy_for(beta).asarray(beta, float)
+    if share.ndim > 1 or (not is_traced(share) and not ((share >= 0) & (share <= 1)).all()):
         msg = f"Spark: damping['{name}'] must lie between 0 and 1 (a number, or one per component), got {beta}"
         raise ValueError(msg)
     D, C = lobatto_iiid(stages).A, lobatto_iiic(stages).A
-    return jnp.asarray(D + share[..., None, None] * (C - D))
+    return D + share[..., None, None] * (C - D)
 
 
 def _mapping(value: Any, name: str, wanted: str) -> dict[str, Any]:

@@ -7,8 +7,6 @@ V_i are momenta, and the stage rates W_i = q' are unknown too). Rows of g are sc
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -17,8 +15,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from carom.methods.spark.families import has_constraints
-from carom.solvers.newton import Newton, Root
-from carom.solvers.weighted import implicit, iterate
+from carom.solvers.newton import AbstractEquations, Foreseen, Newton, Root, by_updates, newton
 from carom.systems.constrained import constraint_rate, directions, mass_matrix, reaction, slip
 from carom.systems.system import System
 from carom.tableaux import Tableau, lobatto_iiib
@@ -88,51 +85,78 @@ class StageEquations(eqx.Module):
         J = jax.jacfwd(lambda y: ravel_pytree(self.residual(unravel(y))[0])[0])(flat)
         return unravel(jnp.linalg.solve(J, ravel_pytree(r)[0]))
 
-    def structured_direction(self) -> Callable[[Unknowns, Unknowns], Unknowns]:
-        """Newton direction without the derivatives of the forces, M and G taken in the middle of the step.
-
-        Then the multipliers decouple: `K (x) (G M^{-1} G^T)` with K = [(A^A A^B)_{2..s}; b^T] remains, and by (21b)
-        K is the same for every family of the reaction.
-        """
-        A, b = jnp.asarray(self.base.A[1:]), jnp.asarray(self.base.b)
-        t, q = self.t + 0.5 * self.h, self.q + 0.5 * self.h * self.v
-        M_inv = jnp.linalg.inv(mass_matrix(self.system, t, q, self.v.size))
-        if not has_constraints(self.system):
-            return lambda x, r: Unknowns(r.V @ M_inv, x.U, M_inv @ r.v1)
-        G = directions(self.system, t, q, self.v)
-        G_M = G @ M_inv
-        S_inv = jnp.linalg.inv(G_M @ G.T)
-        K = np.vstack([self.base.A[1:] @ lobatto_iiib(self.base.stages).A, self.base.b])
-        K_inv = jnp.asarray(np.linalg.inv(K))
-
-        def direction(_: Unknowns, r: Unknowns) -> Unknowns:
-            V, v1 = r.V @ M_inv, M_inv @ r.v1
-            lower = jnp.concatenate([A @ V, v1[None]]) @ G.T / self.h
-            U = K_inv @ (lower - r.U) @ S_inv
-            pull = self.h * (U @ G_M)
-            return Unknowns(V - combine(self.parts[-1], pull), U, v1 - b @ pull)
-
-        return direction
-
     def solve(self, guess: Unknowns, settings: Newton) -> Root:
-        """Solve (17a)-(17g) to the tolerance; stop on the update of the velocities, U carries noise of eps/h^2."""
-        direction = self.structured_direction() if settings.strategy == "shared" else self.full_direction
-        eps = jnp.finfo(self.q.dtype).eps
-        noise = eps * jnp.max(jnp.abs(self.q)) / jnp.abs(self.h)
+        """Solve (17a)-(17g) to the tolerance."""
+        middle = Middle.of(self) if settings.strategy == "shared" else None
+        scaled = Scaled(self, middle, jnp.asarray(settings.tol))
+        return newton(scaled, guess, settings.max_iter, by_updates(Foreseen()))
 
-        def update_size(d: Unknowns, x: Unknowns) -> Array:
-            scale = jnp.maximum(jnp.max(jnp.abs(x.V)), jnp.max(jnp.abs(self.v)))
-            tol = (settings.tol + 4 * eps) * scale + 1e-290
-            return jnp.maximum(jnp.max(jnp.abs(d.V)) / (tol + noise), jnp.max(jnp.abs(d.v1)) / tol)
 
-        flat, unravel = ravel_pytree(guess)
+class Middle(eqx.Module):
+    """Newton direction without the derivatives of the forces, M and G taken in the middle of the step.
 
-        def solve(start: Array) -> Root:
-            root = iterate(self.residual, direction, update_size, unravel(start), settings.max_iter)
-            return eqx.tree_at(lambda r: r.x, root, ravel_pytree(root.x)[0])
+    Then the multipliers decouple: `K (x) (G M^{-1} G^T)` with K = [(A^A A^B)_{2..s}; b^T] remains, and by (21b) K is
+    the same for every family of the reaction. `constraints` are G, G M^{-1}, (G M^{-1} G^T)^{-1}, if any.
+    """
 
-        root = implicit(lambda y: ravel_pytree(self.residual(unravel(y))[0])[0], solve, flat)
-        return eqx.tree_at(lambda r: r.x, root, unravel(root.x))
+    M_inv: Array
+    constraints: tuple[Array, Array, Array] | None
+
+    @classmethod
+    def of(cls, equations: StageEquations) -> Middle:
+        """Mass and directions in the middle of the step."""
+        system = equations.system
+        t, q = equations.t + 0.5 * equations.h, equations.q + 0.5 * equations.h * equations.v
+        M_inv = jnp.linalg.inv(mass_matrix(system, t, q, equations.v.size))
+        if not has_constraints(system):
+            return cls(M_inv, None)
+        G = directions(system, t, q, equations.v)
+        G_M = G @ M_inv
+        return cls(M_inv, (G, G_M, jnp.linalg.inv(G_M @ G.T)))
+
+    def direction(self, equations: StageEquations, r: Unknowns) -> Unknowns:
+        """The update that removes r."""
+        base, h = equations.base, equations.h
+        V, v1 = r.V @ self.M_inv, self.M_inv @ r.v1
+        if self.constraints is None:
+            return Unknowns(V, r.U, v1)
+        G, G_M, S_inv = self.constraints
+        K = np.vstack([base.A[1:] @ lobatto_iiib(base.stages).A, base.b])
+        lower = jnp.concatenate([jnp.asarray(base.A[1:]) @ V, v1[None]]) @ G.T / h
+        U = jnp.asarray(np.linalg.inv(K)) @ (lower - r.U) @ S_inv
+        pull = h * (U @ G_M)
+        return Unknowns(V - combine(equations.parts[-1], pull), U, v1 - jnp.asarray(base.b) @ pull)
+
+
+class Scaled(AbstractEquations):
+    """The equations with the size of updates that counts as zero: of the velocities, U carries noise of eps/h^2."""
+
+    equations: StageEquations
+    middle: Middle | None
+    tol: Array
+
+    @property
+    def exact(self) -> bool:
+        """Whether the derivatives of the forces are there."""
+        return self.middle is None
+
+    def residual(self, x: Unknowns) -> tuple[Unknowns, tuple[Array, Array]]:
+        """Those of (17a)-(17g)."""
+        return self.equations.residual(x)
+
+    def direction(self, x: Unknowns, r: Unknowns) -> Unknowns:
+        """Newton direction, or a simplified one."""
+        if self.middle is None:
+            return self.equations.full_direction(x, r)
+        return self.middle.direction(self.equations, r)
+
+    def size(self, d: Unknowns, x: Unknowns) -> Array:
+        """Largest update of a velocity."""
+        eps, equations = jnp.finfo(x.V.dtype).eps, self.equations
+        noise = eps * jnp.max(jnp.abs(equations.q)) / jnp.abs(equations.h)
+        scale = jnp.maximum(jnp.max(jnp.abs(x.V)), jnp.max(jnp.abs(equations.v)))
+        tol = (self.tol + 4 * eps) * scale + 1e-290
+        return jnp.maximum(jnp.max(jnp.abs(d.V)) / (tol + noise), jnp.max(jnp.abs(d.v1)) / tol)
 
 
 def part_forces(system: System, t: Array, q: Array, v: Array, u: Array) -> Float[Array, "P n"]:

@@ -16,8 +16,6 @@ place of C11 in the first correction. The derivation is in docs/theory/tailored.
 
 from __future__ import annotations
 
-from functools import partial
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -158,7 +156,7 @@ def tailored_step(
 
     V = jax.lax.cond(h == memory.h, lambda: memory.V, lambda: state.v - correction(state.q, state.v))  # (71)
     stages = PositionStages(
-        fields=[partial(group.acceleration, system, state.t) for group in groups],
+        fields=[eqx.Partial(group.acceleration, system, state.t) for group in groups],
         matrices=[h * h * times(A, matrix) for matrix in matrices],
         start=state.q,
         offset=h * jnp.outer(jnp.sum(A, 1), V),

@@ -14,6 +14,7 @@ mu = theta, gamma_l for mu = theta - gamma_l / h. Velocities are reported as x' 
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -28,6 +29,26 @@ from carom.solvers.stages import PositionStages, solve_positions
 from carom.state import State, Step
 from carom.systems.features import Feature
 from carom.systems.system import System
+
+
+class Weighted(eqx.Module):
+    """M^{-1} (damped f_c + undamped f_l): accelerations with one weight for each kind of part."""
+
+    system: System
+    damped: Array
+    undamped: Array
+
+    @property
+    def weights(self) -> dict[str, Array]:
+        """The weight of every part of the potential."""
+        system = self.system
+        return {name: self.damped if name in system.rate_damping else self.undamped for name in system.potential}
+
+    def __call__(self, t: Array, q: Array) -> Array:
+        """The accelerations at (t, q)."""
+        system, weights = self.system, self.weights
+        total = -jax.grad(lambda x: sum(w * system.part_energy(n, t, x) for n, w in weights.items()))(q)
+        return system.mass_solve(t, q, total)
 
 
 @register
@@ -71,27 +92,19 @@ class TailoredTheta(AbstractMethod):
         theta = 0.5 + 0.5 * gamma / h  # (41)
         mu = theta if self.mu is None else jnp.asarray(self.mu)
 
-        def weights_of(damped: Array, undamped: Array) -> dict[str, Array]:
-            return {name: damped if name in system.rate_damping else undamped for name in system.potential}
-
-        def acceleration(t: Array, q: Array, damped: Array, undamped: Array) -> Array:
-            weights = weights_of(damped, undamped)
-            total = -jax.grad(lambda x: sum(w * system.part_energy(n, t, x) for n, w in weights.items()))(q)
-            return system.mass_solve(t, q, total)
-
         def correction(t: Array, q: Array) -> Array:  # (43)
             one = jnp.ones(())
-            return h * (theta - 0.5) * acceleration(t, q, one, one)
+            return h * (theta - 0.5) * Weighted(system, one, one)(t, q)
 
         t1 = state.t + h
         V = state.v - correction(state.t, state.q)
-        old = acceleration(state.t, state.q, 1 - theta, mu)
+        old, new = Weighted(system, 1 - theta, mu)(state.t, state.q), Weighted(system, theta, 1 - mu)
         stages = PositionStages(
-            fields=[lambda q: acceleration(t1, q, theta, 1 - mu)],
+            fields=[eqx.Partial(new, t1)],
             matrices=[h * h * theta * jnp.ones((1, 1))],
             start=state.q,
             offset=h * (V + h * theta * old)[None],
-            stiffness=neighbour_jacobian(system, weights_of(theta, 1 - mu)),
+            stiffness=neighbour_jacobian(system, new.weights),
         )
         scale = jnp.max(jnp.abs(state.q)) + h * jnp.max(jnp.abs(V))
         root = solve_positions(stages, scale, self.newton, one_stage(h * jnp.sqrt(theta)))
