@@ -141,12 +141,17 @@ class Info(eqx.Module):
 
 
 class Step(eqx.Module):
-    """Result of `method.step`: where it got to, what it must remember, what it saw, the data of listed pairs."""
+    """Result of `method.step`: where it got to, what it must remember, what it saw, the data of listed pairs.
+
+    A method that does not give whole steps may spread one over several attempts: while `pending`, the run stays where
+    it is and nothing but the memory counts; the next attempt, of the same size, goes on from there.
+    """
 
     state: State
     memory: PyTree
     info: Info
     pairs: PyTree = None
+    pending: Array | None = None
 
 
 class Counts(eqx.Module):
@@ -296,6 +301,11 @@ def shortened(value: Any) -> str:
     plain = value is None or isinstance(value, (bool, int, float, complex, str, list, tuple))
     small = plain and len(repr(value)) < 60
     return repr(value) if small else f"a {type(value).__name__}"
+
+
+def choose(condition: Array, yes: PyTree, no: PyTree) -> PyTree:
+    """One of two records, number by number."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
 
 
 def lift(tree: PyTree) -> PyTree:

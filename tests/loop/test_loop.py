@@ -8,7 +8,7 @@ import carom
 from carom.running import loop
 from carom.running import run as run_host
 
-from .toys import Euler, GoesBack, Rejecting, StopsShort, oscillator
+from .toys import Euler, GoesBack, Rejecting, StopsShort, Waits, oscillator
 
 SYSTEM, STATE = oscillator()
 
@@ -62,6 +62,20 @@ def test_a_method_that_stops_short_against_its_word_is_named():
 
     with pytest.raises(carom.SimulationError, match="declares whole steps stopped short"):
         run(method=Unreliable(0.37))
+
+
+@pytest.mark.parametrize(
+    "stepping",
+    [carom.Constant(0.03), carom.Prescribed([0.07, 0.11, 0.05] * 5), carom.Adaptive(1e-6, 1e-9, first=0.5)],
+    ids=lambda s: type(s).__name__,
+)
+def test_attempts_that_leave_a_step_pending_leave_no_trace(stepping):
+    method = carom.ExplicitRK(carom.explicit(5))
+    how = {"stepping": stepping, "stop": lambda t, q, v: q[0] + 0.3, "save_every": 2}
+    plain, waiting = (run(method=m, t1=1.0, **how) for m in (method, Waits(method)))
+    assert plain.t[-1] < 1.0
+    assert all(np.array_equal(plain.columns[name], waiting.columns[name]) for name in plain.columns)
+    assert np.array_equal(plain.carry.counts.values, waiting.carry.counts.values)
 
 
 def test_rows_with_an_event_are_kept_whatever_save_every():

@@ -5,8 +5,8 @@ import jax
 import jax.numpy as jnp
 
 import carom
-from carom.methods.base import SMOOTH, AbstractMethod
-from carom.state import Carry, Info, Status, Step
+from carom.methods.base import SMOOTH, AbstractMethod, Gives
+from carom.state import Carry, Info, Status, Step, choose
 from carom.stepping.base import AbstractStepping, row_of
 
 
@@ -43,6 +43,32 @@ class StopsShort(AbstractMethod):
         return Step(
             step.state.moved(jnp.where(hits, self.instant, step.state.t), step.state.q, step.state.v), memory, info
         )
+
+
+class Waits(AbstractMethod):
+    """A method whose every step takes three attempts: the first two of them leave it pending, with a wild error."""
+
+    method: AbstractMethod
+
+    handles = SMOOTH
+    gives = frozenset({Gives.LOCAL_ERROR})
+    order = 1
+
+    @property
+    def error_orders(self):
+        return self.method.error_orders
+
+    def init(self, system, state):
+        return self.method.init(system, state), jnp.zeros((), jnp.int32)
+
+    def step(self, system, state, memory, h):
+        inner, waited = memory
+        step = self.method.step(system, state, inner, h)
+        pending = waited < 2
+        wild = jax.tree.map(lambda x: jnp.where(pending, 1e9, x), step.info.local_error)
+        info = eqx.tree_at(lambda i: i.local_error, step.info, wild, is_leaf=lambda x: x is None)
+        went, inner = choose(pending, (state, inner), (step.state, step.memory))
+        return Step(went, (inner, jnp.where(pending, waited + 1, 0)), info, pending)
 
 
 class SlowStep(AbstractMethod):

@@ -12,8 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.keep.base import AbstractKeep, Places, Taken
-from carom.state import State, shortened
-from carom.stepping.base import choose
+from carom.state import State, choose, shortened
 from carom.systems.arguments import Given, UserFunction, names_of, user_function
 from carom.systems.contact_rows import Event
 from carom.systems.probe import result

@@ -89,6 +89,10 @@ class AbstractMethod(eqx.Module):
         del h_min
         return self
 
+    def among_lanes(self) -> AbstractMethod:
+        """The same method in a batch, where every attempt waits for the slowest lane; most have no work to spread."""
+        return self
+
     def explain(self, system: System, state: State, memory: PyTree, status: Any) -> str:
         """More about a failure in the step from `state`, for the error's message."""
         return ""

@@ -259,7 +259,7 @@ def _with_lists(one_attempt: Any, axes: Any) -> Any:
 
 def masked_attempt(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
     """An attempt that leaves a finished lane as it is."""
-    new, row = step(problem, carry)
+    new, row = step(problem._replace(method=problem.method.among_lanes()), carry)
     alive = ~carry.done & (carry.status == Status.OK)
     old = eqx.tree_at(lambda c: c.kept, carry, None, is_leaf=lambda x: x is None)
     new = jax.tree.map(lambda a, b: jnp.where(alive, a, b), new, old)

@@ -2,7 +2,8 @@
 
 A stepping chooses a size and decides whether to keep what came of it. In between lies `take`, and after it `after`: a
 step is tried from where the run stands, the time it reached is that of the method (which may stop short), a step that
-cannot move time is refused, and the run goes on from its end or from where it can go back to.
+cannot move time is refused, and the run goes on from its end or from where it can go back to. A step that is pending
+after this attempt (`Step`) leaves the run, place and pace of the stepping included, as they are.
 """
 
 from __future__ import annotations
@@ -11,13 +12,12 @@ import abc
 from typing import Any, ClassVar
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
 from carom.methods.base import AbstractMethod, Gives
-from carom.state import Carry, Info, Mark, Row, State, Status, Step
+from carom.state import Carry, Info, Mark, Row, State, Status, Step, choose
 from carom.systems.system import System
 
 PyTree = Any
@@ -90,7 +90,10 @@ class Aim(eqx.Module):
 
 
 class Tried(eqx.Module):
-    """A step that was tried: where it leads, the size it has, whether it reached its target, how it ended."""
+    """A step that was tried: where it leads, the size it has, whether it reached its target, how it ended.
+
+    One that is `pending` leads nowhere yet, whatever a stepping makes of it (`after`).
+    """
 
     ahead: Mark
     h: Array
@@ -98,6 +101,7 @@ class Tried(eqx.Module):
     lands: Array
     status: Array
     info: Info
+    pending: Array | None = None
 
 
 def take(system: System, method: AbstractMethod, carry: Carry, aim: Aim) -> Tried:
@@ -125,7 +129,7 @@ def tried(carry: Carry, aim: Aim, step: Step, *, whole: bool = True) -> Tried:
     h = jnp.where(arrived, aim.h, step.state.t - carry.state.t)
     lands = arrived & aim.lands
     ahead = Mark(state, step.memory, carry.k + 1, carry.segment + lands, step.pairs)
-    return Tried(ahead, h, arrived, lands, status, step.info)
+    return Tried(ahead, h, arrived, lands, status, step.info, step.pending)
 
 
 def after(
@@ -137,12 +141,20 @@ def after(
     status: Array | None = None,
     back: Mark | None = None,
 ) -> tuple[Carry, Row]:
-    """The run after a step that was kept (`ok`) or not: it goes on from the step's end, or from `back`."""
+    """The run after a step that was kept (`ok`) or not: it goes on from the step's end, or from `back`.
+
+    After one that is pending everything is as it was but for the method's memory.
+    """
     mark = choose(ok, tried.ahead, carry.mark if back is None else back)
+    counts, ending = carry.counts.add(tried.info, ok), tried.status if status is None else status
+    if tried.pending is not None:
+        waiting = Mark(carry.state, tried.ahead.memory, carry.k, carry.segment, carry.pairs)
+        old, new = (waiting, carry.stepping, carry.counts, jnp.int32(Status.OK)), (mark, stepping, counts, ending)
+        mark, stepping, counts, ending = choose(tried.pending, old, new)
+        ok = ok & ~tried.pending
     row = row_of(system, mark.k, ok, mark.state, tried.h, tried.info)
     done = mark.segment >= carry.ends.size - 1
-    ending = (tried.status if status is None else status).astype(carry.status.dtype)
-    counts = carry.counts.add(tried.info, ok)
+    ending = ending.astype(carry.status.dtype)
     times = (carry.ends, carry.instants)
     more = (mark.segment, mark.k, ending, done, counts)
     return Carry(mark.state, mark.memory, stepping, *times, *more, pairs=mark.pairs), row
@@ -151,11 +163,6 @@ def after(
 def crawls(size: Array, tried: Tried) -> Array:
     """Whether steps of this size say nothing to the time that is reached: it moves by other steps than the motion."""
     return size < _CRAWLING * tried.ahead.state.t
-
-
-def choose(condition: Array, yes: PyTree, no: PyTree) -> PyTree:
-    """One of two records, number by number."""
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), yes, no)
 
 
 def step_status(step: Step) -> Array:

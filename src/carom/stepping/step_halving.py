@@ -21,8 +21,8 @@ from jaxtyping import Array
 
 from carom.methods.base import AbstractMethod, Gives
 from carom.names import register
-from carom.state import Carry, Info, Row, State, Status, Step, reals
-from carom.stepping.base import AbstractStepping, Aim, after, choose, crawls, tried
+from carom.state import Carry, Info, Row, State, Status, Step, choose, reals
+from carom.stepping.base import AbstractStepping, Aim, after, crawls, tried
 from carom.systems.arguments import is_traced
 from carom.systems.system import System
 

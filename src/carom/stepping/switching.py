@@ -17,8 +17,8 @@ from jaxtyping import Array
 
 from carom.methods.base import AbstractMethod, Gives
 from carom.names import register
-from carom.state import Carry, Mark, Row, State, Status, reals
-from carom.stepping.base import SAME, AbstractStepping, Aim, Tried, after, choose, take
+from carom.state import Carry, Mark, Row, State, Status, choose, reals
+from carom.stepping.base import SAME, AbstractStepping, Aim, Tried, after, take
 from carom.systems.system import System
 
 

@@ -10,8 +10,6 @@ into: margins at a quarter, half and three quarters of it, and the polynomial th
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -20,8 +18,7 @@ from jaxtyping import Array
 
 from carom.methods.capturing.active_set import Motion, Piece
 from carom.methods.capturing.margins import Margins
-from carom.solvers.small import rarely
-from carom.state import Status
+from carom.state import Status, choose
 
 _MOST_TRIALS = 120
 _JUMP = 100.0  # a gap that changes by so many times its rate over the bracket jumps
@@ -40,21 +37,15 @@ class Trial(eqx.Module):
     at: Motion
     margins: Margins
 
+    @property
+    def failed(self) -> Array:
+        """Whether its equations could not be solved."""
+        return self.piece.status != Status.OK
 
-class Search(eqx.Module):
-    """The bracket [low, high] around the first event with margins there, the last trial, and the events at `high`."""
-
-    trial: Trial
-    low: Array
-    high: Array
-    margin_low: Array
-    margin_high: Array
-    suspects: Array
-    width: Array
-    k: Array
-    evaluations: Array
-    iterations: Array
-    done: Array
+    @property
+    def seen(self) -> Array:
+        """Whether the step ends before it or at its end."""
+        return jnp.any(self.margins.over) | self.failed
 
 
 class Aim(eqx.Module):
@@ -65,75 +56,97 @@ class Aim(eqx.Module):
     floor: Array
 
 
-def locate(
-    attempt: Callable[[Array], Trial],
-    suspicious: Callable[[Trial], Array],
-    inside: Callable[[Trial], Array],
-    nothing: Piece,
-    start: Motion,
-    margins: Margins,
-    h: Array,
-    aim: Aim,
-    idle: Array,
-) -> Search:
-    """The first event in (0, h], to within `aim.window`; without one the trial over the whole step.
+class Search(eqx.Module):
+    """The search for the first event in a step of size h, from one trial to the next; after k = 0 trials there is none.
 
-    `attempt(tau)` integrates over tau; `suspicious(trial)` says whether a margin may be negative inside a trial, and
-    `inside(trial)` are the margins at its `LOOKS`; `nothing`, `start` and `margins` are the piece, the motion and the
-    margins at zero. `idle` (of a lane that has something else to do) ends the search at once.
+    [low, high] is the bracket around it, with the margins there and the laws that have had their event at `high`;
+    `tau` is the next trial, `width` the bracket of up to three trials ago.
     """
-    window = aim.window
 
-    def next_trial(s: Search) -> Array:
-        tau, _ = crossing(s, aim)
-        tau = jnp.where((tau > s.low) & (tau < s.high), tau, 0.5 * (s.low + s.high))
-        slow = (s.k % 3 == 2) & (s.high - s.low > 0.3 * s.width)
-        tau = jnp.where(slow, 0.5 * (s.low + s.high), tau)
-        tau = jnp.where((s.high - s.low <= window) & jnp.any(s.suspects), s.high, tau)
-        tau = jnp.where(h - tau < aim.floor, h, tau)
-        return jnp.where(s.k == 0, h, tau)
+    h: Array
+    tau: Array
+    low: Array
+    high: Array
+    width: Array
+    margin_low: Array
+    margin_high: Array
+    suspects: Array
+    k: Array
+    evaluations: Array
+    iterations: Array
 
-    def look(s: Search) -> Search:
-        trial = attempt(next_trial(s))
-        failed = trial.piece.status != Status.OK
-        over = trial.margins.over & ~failed
-        seen = jnp.any(over) | failed
-        looked = (s.k == 0) & ~seen & suspicious(trial)
-        deepest = rarely(looked, lambda _: dip(margins, inside(trial), trial, window), jnp.asarray(jnp.inf))
-        dipped = jnp.isfinite(deepest)
-        closing = (s.high - s.low <= window) | ((s.k > 0) & (trial.tau == s.high))
-        keep = lambda new, old: jnp.where(seen, new, old)  # noqa: E731
-        s = Search(
-            trial,
-            jnp.where(dipped, s.low, keep(s.low, trial.tau)),
-            jnp.where(dipped, 2 * deepest, keep(trial.tau, s.high)),  # the next trial is the middle
-            keep(s.margin_low, trial.margins.value),
-            keep(jnp.where(failed, s.margin_high, trial.margins.value), s.margin_high),
-            keep(over, s.suspects),
-            jnp.where(s.k % 3 == 2, s.high - s.low, s.width),
-            s.k + 1,
-            s.evaluations + trial.piece.evaluations + 1,
-            s.iterations + trial.piece.iterations,
-            s.done,
-        )
-        tau, first = crossing(s, aim)
-        away = jnp.abs(trial.tau - tau)
-        forces, gaps = jnp.any(first & ~trial.margins.timed), jnp.any(first & trial.margins.gaps)
-        near = jnp.where(forces, seen & (away <= window), away <= jnp.where(gaps, _CLOSE, 1.0) * window)
-        free = ~jnp.any(s.suspects) & ~dipped
-        hopeless = trial.tau < _SHORTEST * h
-        return eqx.tree_at(lambda x: x.done, s, jnp.where(failed, hopeless, free | near | (closing & seen)))
+    @classmethod
+    def begin(cls, h: Array, longest: Array, margins: Array) -> Search:
+        """Nothing was tried yet of a step of size h; the first trial is the `longest`."""
+        zero, none = jnp.zeros((), jnp.int32), jnp.zeros(margins.size, bool)
+        return cls(h, longest, jnp.zeros_like(h), longest, longest, margins, margins, none, zero, zero, zero)
 
-    def running(s: Search) -> Array:
-        return ~s.done & (s.k < _MOST_TRIALS)
+    def resumed(self, h: Array, longest: Array, margins: Array) -> Search:
+        """This search if it is that of a step of size h, else a new one: a stepping may have chosen another size."""
+        going = (self.k > 0) & (self.h == h)
+        return choose(going, self, Search.begin(h, longest, margins))
 
-    zero = jnp.zeros((), jnp.int32)
-    before = Trial(jnp.zeros_like(h), nothing, start, margins)
-    none = jnp.zeros(margins.value.size, bool)
-    first = Search(
-        before, jnp.zeros_like(h), h, margins.value, margins.value, none, h, zero, zero, zero, jnp.asarray(idle)
-    )
-    return jax.lax.while_loop(running, look, first)
+    def closed(self) -> Search:
+        """No search any more."""
+        return eqx.tree_at(lambda s: s.k, self, jnp.zeros_like(self.k))
+
+
+class Found(eqx.Module):
+    """The search after its last trial, and whether the step ends with that."""
+
+    search: Search
+    trial: Trial
+    done: Array
+
+    @property
+    def pending(self) -> Array:
+        """Whether another trial is to come."""
+        return ~self.done & (self.search.k < _MOST_TRIALS)
+
+    def status(self, window: Array) -> Array:
+        """Whether it succeeded: the piece was solved, margins are numbers, and no gap jumps across the bracket."""
+        s, now = self.search, self.trial.margins
+        scale = jnp.abs(s.margin_low) + jnp.abs(s.margin_high)
+        narrow = s.high - s.low <= window
+        jumps = s.margin_low - s.margin_high > _JUMP * jnp.abs(now.rate) * window + _ROUNDING * (1.0 + scale)
+        lost = jnp.any(s.suspects & now.gaps & jumps & narrow) | ~self.done
+        status = jnp.where(lost, Status.EVENT_NOT_LOCATED, self.trial.piece.status)
+        return jnp.where(jnp.any(jnp.isnan(now.value + now.rate)), Status.NOT_FINITE, status).astype(jnp.int32)
+
+
+def after_trial(s: Search, trial: Trial, deepest: Array, longest: Array, aim: Aim) -> Found:
+    """The search after one more trial.
+
+    `deepest` is where in a trial without an event at its end one may be; infinite if nowhere.
+    """
+    window, seen, failed, dipped = aim.window, trial.seen, trial.failed, jnp.isfinite(deepest)
+    closing = (s.high - s.low <= window) | ((s.k > 0) & (trial.tau == s.high))
+    keep = lambda new, old: jnp.where(seen, new, old)  # noqa: E731
+    low = jnp.where(dipped, s.low, keep(s.low, trial.tau))
+    high = jnp.where(dipped, 2 * deepest, keep(trial.tau, s.high))  # the next trial is the middle
+    margin_low = keep(s.margin_low, trial.margins.value)
+    margin_high = keep(jnp.where(failed, s.margin_high, trial.margins.value), s.margin_high)
+    suspects = keep(trial.margins.over & ~failed, s.suspects)
+    width, k = jnp.where(s.k % 3 == 2, s.high - s.low, s.width), s.k + 1
+    counts = (s.evaluations + trial.piece.evaluations + 1, s.iterations + trial.piece.iterations)
+    new = Search(s.h, trial.tau, low, high, width, margin_low, margin_high, suspects, k, *counts)
+    tau, first = crossing(new, trial, aim)
+    away = jnp.abs(trial.tau - tau)
+    forces, gaps = jnp.any(first & ~trial.margins.timed), jnp.any(first & trial.margins.gaps)
+    near = jnp.where(forces, seen & (away <= window), away <= jnp.where(gaps, _CLOSE, 1.0) * window)
+    free = ~jnp.any(suspects) & ~dipped
+    hopeless = trial.tau < _SHORTEST * longest
+    done = jnp.where(failed, hopeless, free | near | (closing & seen))
+    return Found(eqx.tree_at(lambda x: x.tau, new, next_trial(new, tau, longest, aim)), trial, done)
+
+
+def next_trial(s: Search, tau: Array, longest: Array, aim: Aim) -> Array:
+    """The crossing, or the middle of the bracket where that is outside or the bracket hardly shrinks."""
+    size, middle = s.high - s.low, 0.5 * (s.low + s.high)
+    slow = (s.k % 3 == 2) & (size > 0.3 * s.width)
+    tau = jnp.where((tau > s.low) & (tau < s.high) & ~slow, tau, middle)
+    tau = jnp.where((size <= aim.window) & jnp.any(s.suspects), s.high, tau)
+    return jnp.where(longest - tau < aim.floor, longest, tau)
 
 
 def dip(before: Margins, within: Array, trial: Trial, window: Array) -> Array:
@@ -167,9 +180,9 @@ def dip(before: Margins, within: Array, trial: Trial, window: Array) -> Array:
     return jnp.min(jnp.where(inner & (lowest < doubt) & (tau > window), tau, jnp.inf), initial=jnp.inf)
 
 
-def crossing(s: Search, aim: Aim) -> tuple[Array, Array]:
+def crossing(s: Search, trial: Trial, aim: Aim) -> tuple[Array, Array]:
     """Where to stop for the first of the suspects to cross zero, and which these are."""
-    trial, now = s.trial, s.trial.margins
+    now = trial.margins
     falls = now.rate < 0
     hit = jnp.where(falls, trial.tau - now.value / jnp.where(falls, now.rate, -1.0), 0.5 * (s.low + s.high))
     drop = s.margin_low - s.margin_high
@@ -178,14 +191,3 @@ def crossing(s: Search, aim: Aim) -> tuple[Array, Array]:
     times = jnp.where(s.suspects, jnp.where(now.timed, hit - aim.lead * now.gaps, ends), jnp.inf)
     earliest = jnp.min(times, initial=jnp.inf)
     return earliest, s.suspects & (times == earliest)
-
-
-def status_of(s: Search, window: Array) -> Array:
-    """Whether the search succeeded: the piece was solved, margins are numbers, and no gap jumps across the bracket."""
-    now = s.trial.margins
-    scale = jnp.abs(s.margin_low) + jnp.abs(s.margin_high)
-    narrow = s.high - s.low <= window
-    jumps = s.margin_low - s.margin_high > _JUMP * jnp.abs(now.rate) * window + _ROUNDING * (1.0 + scale)
-    lost = (jnp.any(s.suspects & now.gaps & jumps & narrow)) | (~s.done & (s.k >= _MOST_TRIALS))
-    status = jnp.where(lost, Status.EVENT_NOT_LOCATED, s.trial.piece.status)
-    return jnp.where(jnp.any(jnp.isnan(now.value + now.rate)), Status.NOT_FINITE, status).astype(jnp.int32)

@@ -1,4 +1,4 @@
-"""How modes change: contacts that fall, what a piece or an impact leaves held, elements that jolt."""
+"""How modes change: contacts that fall, what a piece or an impact leaves held, what stays at rest, what jolts."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from jaxtyping import Array
 from carom.methods.capturing.active_set import Point
 from carom.methods.capturing.location import Trial
 from carom.methods.capturing.margins import at_rest, come_to_rest, headings, slip_begins
-from carom.methods.capturing.modes import Modes, lengths
+from carom.methods.capturing.modes import Modes, by_row, lengths
+from carom.solvers.contact_problem import contact_problem
+from carom.solvers.contact_solver import AbstractContactSolver
+from carom.solvers.directions import DenseDirections
 
 _REST = 1e-11  # slip velocities after an impact this small (relative to their terms) are zero
 _STILL = 1e-13  # velocities after an impact this small (relative) are zero
+_OPENING = 1e-9  # gaps that open with an acceleration this small (relative) stay closed, redundant ones among them
 _BRIEF = 2.0  # bounces that last no longer than so many critical steps end in persistent contact
 
 
@@ -60,3 +64,26 @@ def jolted(at: Point, modes: Modes) -> Array:
     k = laws.frictions
     forward = modes.signs[k:] > 0
     return jnp.any(~modes.stuck[k:] & jnp.isinf(jnp.where(forward, at.limits[:, 0], at.limits[:, 1])))
+
+
+def settled(at: Point, modes: Modes, solver: AbstractContactSolver) -> tuple[Modes, Array]:
+    """Which laws at rest stay so: the complementarity (63) of accelerations and multipliers, with friction.
+
+    Friction that slides already is no unknown: its force follows the normal one.
+    """
+    laws, n, k = at.laws, at.laws.contacts, at.laws.frictions
+    E, e = at.sliding(modes)
+    candidates = modes.stuck & at.rough
+    friction = jnp.where(laws.on_contacts(candidates[:k]), at.friction, 0.0)
+    limits = jnp.where(candidates[k:, None], at.limits, 0.0)
+    c = at.W @ (at.free + at.M_inv_W @ e) + at.kappa
+    sets = {"active": modes.closed, "friction": friction, "limits": limits}
+    W, W_M = DenseDirections(at.W), DenseDirections((at.M_inv_W @ E).T)
+    problem = contact_problem(W, W_M, laws, c=c, **sets)
+    result = solver(problem, jnp.zeros(laws.rows))
+    gained = problem.velocity(result.P)
+    slack = _OPENING * jnp.max(jnp.abs(c))
+    closed = modes.closed & (gained[:n] <= slack)
+    begins = candidates & ~(lengths(laws, gained) <= slack)
+    heading = jnp.where(by_row(laws, begins), headings(at, gained), modes.heading)
+    return Modes(closed, candidates & ~begins, heading, laws), result.status

@@ -1,0 +1,32 @@
+"""What the message of a failed run says about its contacts, from numbers on the host."""
+
+from __future__ import annotations
+
+import numpy as np
+from jaxtyping import Array
+
+from carom.methods.capturing.active_set import Point
+
+
+def most_doubtful(at: Point, taking_part: Array) -> str:
+    """The contact whose normal force pushes it open least while friction drags against it, and by how much."""
+    G, push = np.asarray(at.G), np.diag(np.asarray(at.G))[: at.laws.contacts].copy()
+    for block in at.laws.tangential:
+        owners = np.arange(push.size)[block.laws]
+        cross = G[owners[:, None], np.arange(len(G))[block.rows].reshape(len(owners), -1)]
+        push[owners] -= np.asarray(at.friction)[owners] * np.linalg.norm(cross, axis=1)
+    i = int(np.argmin(np.where(np.asarray(taking_part), push, np.inf)))
+    pushed = f"is pushed open by {push[i]:.3g} per unit of normal force."
+    return f"Contact {at.laws.called(i)} with friction {at.friction[i]:g} {pushed}"
+
+
+def next_to_fall(at: Point, closed: Array) -> str:
+    """The open contact that would reach the surface first, if there are contacts."""
+    n = at.laws.contacts
+    if not n:
+        return ""
+    gap, rate = np.asarray(at.gap), np.asarray(at.gamma)[:n]
+    falls = ~np.asarray(closed) & (rate < 0)
+    i = int(np.argmin(np.where(falls, gap / np.where(falls, -rate, 1.0), np.inf)))
+    found = f"has the gap {gap[i]:.6g} and the rate {rate[i]:.6g} there; is its gap continuous?"
+    return f"Contact {at.laws.called(i)} {found}"
