@@ -20,7 +20,8 @@ from carom.bodies import Bodies
 from carom.pairs import AbstractSearch, AllPairs, CellList, Pairs
 from carom.pairs.boxes import AbstractBox
 from carom.solvers.body_directions import Blocks, Colours, Side
-from carom.systems.arguments import Given, UserFunction, numbers, per_entry, user_function
+from carom.state import reals
+from carom.systems.arguments import Given, UserFunction, is_traced, numbers, per_entry, user_function
 from carom.systems.contact_base import AbstractContacts, between_0_and_1
 
 _LAWS = ("friction", "restitution", "tangential_restitution")
@@ -338,7 +339,7 @@ def _nearest_image(
 
 def _refuse_reach(search: AbstractSearch, radii: Array) -> None:
     """Raise where a search looks less far than bodies are wide."""
-    if not isinstance(search, CellList):
+    if not isinstance(search, CellList) or is_traced((search.reach, radii)):
         return
     reach, widths = np.broadcast_to(search.reach, radii.shape), 2.0 * np.asarray(radii)
     i = int(np.argmax(widths - reach))
@@ -357,7 +358,8 @@ def refuse_kind(value: Any, kind: type, name: str, wanted: str) -> None:
 def of_each_body(data: Any, bodies: Bodies, radii: bool) -> Any:
     """Data with one entry per body in every array."""
     if radii:
-        return per_entry(data if data is not None else 0.0, "data (the radius)", len(bodies), "body", positive=True)
+        given = 0.0 if data is None else data
+        return jnp.asarray(per_entry(given, "data (the radius)", len(bodies), "body", positive=True))
 
     def spread(leaf: Any) -> Array:
         array = jnp.asarray(leaf)
@@ -383,7 +385,9 @@ def _material_numbers(materials: Any, bodies: Bodies) -> Array | None:
 
 def _coefficient(value: ArrayLike, name: str, size: int | None, axes: int) -> Array:
     """A coefficient for all contacts, or a table with so many entries along each axis."""
-    flat = np.asarray(value, float)
+    flat = reals(value, name, "a number, or a table of materials")
+    if is_traced(flat):
+        return flat
     checked = numbers(flat.ravel() if flat.ndim else flat, name, nonnegative=True)
     if name != "friction":
         between_0_and_1(flat.ravel(), name)
@@ -405,7 +409,7 @@ def _coefficient(value: ArrayLike, name: str, size: int | None, axes: int) -> Ar
 
 def _with_slip(laws: tuple[Array, ...], slip: Any) -> tuple[Array, ...]:
     """Refuse friction without directions."""
-    if slip is None and np.any(np.asarray(laws[0]) > 0):
+    if slip is None and not is_traced(laws[0]) and np.any(np.asarray(laws[0]) > 0):
         msg = "friction needs slip directions: give the shape or the wall a slip velocity"
         raise ValueError(msg)
     return laws
