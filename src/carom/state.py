@@ -150,8 +150,8 @@ class Step(eqx.Module):
     state: State
     memory: PyTree
     info: Info
-    pairs: PyTree = None
     pending: Array | None = None
+    pairs: PyTree = None
 
 
 class Counts(eqx.Module):

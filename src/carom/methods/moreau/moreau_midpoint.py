@@ -121,7 +121,7 @@ class MoreauMidpoint(AbstractMethod):
         q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))  # (21)
         if system.pairs is not None:
             pairs = system.pairs.with_force(rows.W.by_group(result.P / h))
-            return Step(state.moved(t + h, q_E, u_E), memory, summary(rows, problem, result), pairs)
+            return Step(state.moved(t + h, q_E, u_E), memory, summary(rows, problem, result), pairs=pairs)
         if system.constraints is not None:
             q_E, u_E = onto_constraints(system, t + h, q_E, u_E, rows, W_M)
         mode = problem.modes(result.P)
