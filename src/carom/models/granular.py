@@ -12,7 +12,7 @@ import numpy as np
 
 from carom.models.registry import model
 from carom.state import Numbers, State
-from carom.systems.arguments import is_traced, numbers, numpy_for, per_entry, plain_numbers, real
+from carom.systems.arguments import is_traced, numbers, numpy_for, per_entry, plain_entries, plain_numbers, real
 from carom.systems.interactions import Interactions
 from carom.systems.laws import OverlapPower, hertz, spring
 from carom.systems.system import System
@@ -161,9 +161,9 @@ def bead_chain(
     if r.ndim != 1 or r.size < 2:
         msg = f"radii must be a list of at least two numbers, got shape {r.shape}"
         raise ValueError(msg)
-    E = per_entry(young, "young", r.size, "bead", positive=True)
-    nu = per_entry(poisson, "poisson", r.size, "bead")
-    rho = per_entry(density, "density", r.size, "bead", positive=True)
+    E = plain_entries(young, "young", r.size, "bead", positive=True)
+    nu = plain_entries(poisson, "poisson", r.size, "bead")
+    rho = plain_entries(density, "density", r.size, "bead", positive=True)
     if not is_traced(nu) and ((nu <= -1) | (nu > 0.5)).any():
         msg = f"poisson must lie in (-1, 0.5], got poisson[{int(np.argmax((nu <= -1) | (nu > 0.5)))}] = {nu.max()}"
         raise ValueError(msg)

@@ -128,8 +128,13 @@ def plain_numbers(
     return array
 
 
-def per_entry(value: Any, name: str, size: int, of: str, **kind: bool) -> Any:
-    """Like `plain_numbers`, spread over `size` entries."""
+def per_entry(value: Any, name: str, size: int, of: str, **kind: bool) -> Array:
+    """Like `numbers`, spread over `size` entries."""
+    return jnp.asarray(plain_entries(value, name, size, of, **kind))
+
+
+def plain_entries(value: Any, name: str, size: int, of: str, **kind: bool) -> Any:
+    """`per_entry` as a NumPy array."""
     return numpy_for(value).broadcast_to(plain_numbers(value, name, size=size, of=of, **kind), (size,))
 
 
