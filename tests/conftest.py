@@ -21,9 +21,10 @@ _compiled: dict[str, int] = {}
 
 # The files that take longest come first, so that no worker is left alone with one of them at the end.
 LONGEST = (
-    "test_redundant",
+    "test_composed",
     "test_friction",
     "test_mechanisms",
+    "test_redundant",
     "test_every_pair",
     "test_orders",
     "test_solve",

@@ -10,9 +10,10 @@ import pytest
 import carom
 from carom.choice import planned
 from carom.models import exact
-from carom.solving import carried_out, difference
+from carom.solving import carried_out, compared, difference
 
 BALL = carom.models.bouncing_ball()
+IMPATIENT = carom.EventCapturing(carom.explicit(5), projection=True, most_events=3)
 SHAKEN = {"t1": 3.5, "stop": None, "progress": False}
 T1 = {
     "andrews_squeezer": 0.03,
@@ -56,9 +57,8 @@ def test_the_choice_says_what_was_picked_and_why_and_is_stored(bounced, tmp_path
 
 def test_too_many_events_hand_over_to_time_stepping(bounced, tmp_path):
     plan = planned(*BALL, 3.5, 1e-4, 1e-7)
-    impatient = carom.EventCapturing(carom.explicit(5), projection=True, most_events=3)
     with pytest.warns(UserWarning, match="too many events"):
-        sol = carried_out(replace(plan, method=impatient), *BALL, SHAKEN, None)
+        sol = carried_out(replace(plan, method=IMPATIENT), *BALL, SHAKEN, None)
     assert sol.choice.method.startswith("Extrapolated(MoreauMidpoint()")
     assert sum("time-stepping" in reason for reason in sol.choice.reasons) == 1
     assert (np.diff(sol.t) >= 0).all()
@@ -93,6 +93,13 @@ def test_time_stepping_confirms_a_motion_with_contacts():
     assert sol.choice.checks["difference to Extrapolated(MoreauMidpoint(), max_order=6)"] < 1e-5
 
 
+def test_a_second_method_that_fails_is_reported_and_leaves_the_difference_open(bounced):
+    plan = replace(planned(*BALL, 3.5, 1e-4, 1e-7), method=IMPATIENT)
+    with pytest.warns(UserWarning, match="nothing to compare with.*too many events"):
+        assert np.isnan(compared(bounced, plan, *BALL, SHAKEN))
+
+
+@pytest.mark.slow
 def test_a_second_method_that_fails_is_reported_and_the_solution_kept():
     with pytest.warns(UserWarning, match="nothing to compare with.*more than one mode"):
         sol = carom.solve(*carom.models.painleve_rod(), 1.0, verify=True)

@@ -307,6 +307,7 @@ def test_period_of_the_woodpecker_to_1e_8():
     assert limit_cycle(peck).period == pytest.approx(0.1459760651, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_the_woodpecker_needs_fewer_evaluations_than_switching(toy):
     method = carom.Extrapolated(carom.MoreauMidpoint(), max_order=6, atol=1e-9, rtol=0.0)
     with warnings.catch_warnings():
