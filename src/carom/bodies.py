@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from carom.arguments import per_entry, user_function, whole
 from carom.state import Numbers, strong
-from carom.systems.arguments import per_entry, user_function, whole
 
 
 class Bodies(eqx.Module):

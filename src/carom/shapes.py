@@ -16,9 +16,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, ArrayLike
+from jaxtyping import Array
 
-from carom.systems.arguments import numbers
+from carom.arguments import numbers
+from carom.state import Numbers
 from carom.systems.body_contacts import Shape, Wall
 
 
@@ -94,7 +95,7 @@ def _wall(surface: Any) -> Wall:
     return Wall(surface.gap, surface.slip, radii=True)
 
 
-def half_plane(normal: ArrayLike, offset: float = 0.0) -> Wall:
+def half_plane(normal: Numbers, offset: float = 0.0) -> Wall:
     """The half plane (in space: half space) `normal . x >= offset`.
 
     Example:
@@ -104,7 +105,7 @@ def half_plane(normal: ArrayLike, offset: float = 0.0) -> Wall:
     return _wall(_Plane(jnp.asarray(n[None]), numbers(offset, "half_plane: offset").reshape(1)))
 
 
-def box(lower: ArrayLike, upper: ArrayLike) -> Wall:
+def box(lower: Numbers, upper: Numbers) -> Wall:
     """The inside of a box; infinite bounds leave a side open.
 
     Example:
@@ -161,7 +162,7 @@ class _Plate(eqx.Module):
         return _slip_of(self.normal, v[:d] - velocity, v[d:], r)
 
 
-def plate(normal: ArrayLike, position: Callable[..., Any]) -> Wall:
+def plate(normal: Numbers, position: Callable[..., Any]) -> Wall:
     """A plate that moves: its point at `position(t)`, the free side where `normal` points.
 
     Example:

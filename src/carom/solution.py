@@ -12,12 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from carom.arguments import users_frame
 from carom.interpolation import between, jet
 from carom.methods.base import AbstractMethod
 from carom.running.compiled import compiled
 from carom.state import Carry, Clock, State, Status, reals
 from carom.stepping.base import AbstractStepping
-from carom.systems.arguments import users_frame
 from carom.systems.backward import backward
 from carom.systems.contact_rows import event_table
 from carom.systems.system import System

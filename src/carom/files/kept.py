@@ -9,11 +9,11 @@ import jax
 import numpy as np
 import xarray
 
+from carom.arguments import names_of
 from carom.files.identity import difference
 from carom.keep import Highest, Keeps, Places
 from carom.running.functions import reading
 from carom.solution import Solution
-from carom.systems.arguments import names_of
 
 _RECORDS = {"places": Places, "highest": Highest}
 _PREFIX = "kept."

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import xarray
 
+from carom.arguments import users_frame
 from carom.files import kept
 from carom.files import whole_files as files
 from carom.files.datasets import gone_on
@@ -43,7 +44,6 @@ from carom.running.signals import deferred
 from carom.solution import Solution
 from carom.state import Carry, Clock, State, Status
 from carom.stepping.base import AbstractStepping
-from carom.systems.arguments import users_frame
 from carom.systems.system import System
 
 _PER_COORDINATE = 4  # what a count of a stored model may be

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
+from carom.arguments import did_you_mean
 from carom.choice import default_method
 from carom.files.text import record
 from carom.methods.base import AbstractMethod
@@ -29,7 +30,6 @@ from carom.models.registry import build, refuse_unknown, registry, usual_runs
 from carom.state import State
 from carom.stepping.base import AbstractStepping
 from carom.stepping.grid import Constant
-from carom.systems.arguments import did_you_mean
 from carom.systems.system import System
 
 _TOP = {

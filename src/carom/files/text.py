@@ -6,8 +6,8 @@ import ast
 import inspect
 from typing import Any
 
+from carom.arguments import did_you_mean, names_of
 from carom.names import registered
-from carom.systems.arguments import did_you_mean, names_of
 
 
 def record(text: str) -> Any:

@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
+from carom.arguments import did_you_mean, names_of
 from carom.methods.base import AbstractMethod
 from carom.running.crossing import inside_step
 from carom.state import Carry, Clock, Row, State
 from carom.stepping.base import AbstractStepping
-from carom.systems.arguments import did_you_mean, names_of
 from carom.systems.system import System
 
 PyTree = Any

@@ -10,12 +10,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from carom.arguments import whole
 from carom.keep.base import AbstractKeep, Taken, ring_of, unknown
 from carom.keep.places import Times
 from carom.methods.base import AbstractMethod
 from carom.state import Row, State, shortened
 from carom.stepping.base import AbstractStepping
-from carom.systems.arguments import whole
 from carom.systems.system import System
 
 PyTree = Any

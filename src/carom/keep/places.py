@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
+from carom.arguments import UserFunction, plain_numbers, user_function, whole
 from carom.keep.base import AbstractKeep, Places, Ring, Taken, place
 from carom.running.crossing import PLACES, bisected, looks, number_at
 from carom.state import Numbers, State, reals, shortened
 from carom.stepping.grid import Constant
-from carom.systems.arguments import UserFunction, plain_numbers, user_function, whole
 from carom.systems.probe import probe_number
 from carom.systems.system import System
 

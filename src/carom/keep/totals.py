@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.arguments import Given, UserFunction, names_of, user_function
 from carom.keep.base import AbstractKeep, Places, Taken
 from carom.state import State, choose, shortened
-from carom.systems.arguments import Given, UserFunction, names_of, user_function
 from carom.systems.contact_rows import Event
 from carom.systems.probe import result
 from carom.systems.system import System

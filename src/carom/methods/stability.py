@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.arguments import users_frame
 from carom.methods.base import AbstractMethod, Gives
 from carom.running.compiled import compiled
 from carom.solvers.spectral import lanczos, largest_ritz_value, start_vector
 from carom.state import State
-from carom.systems.arguments import users_frame
 from carom.systems.system import System
 
 _STEPS = 60

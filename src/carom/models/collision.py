@@ -7,10 +7,10 @@ from math import gamma
 
 import numpy as np
 
+from carom.arguments import numbers
 from carom.methods.runge_kutta.explicit_rk import ExplicitRK
 from carom.models.granular import granular_chain
 from carom.running.run import simulate
-from carom.systems.arguments import numbers
 from carom.systems.regularise import regularise
 from carom.tableaux import explicit
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
+from carom.arguments import numpy_for, real
 from carom.models.registry import model
 from carom.state import State
-from carom.systems.arguments import numpy_for, real
 from carom.systems.contact import Contacts, FrictionElements
 from carom.systems.system import System
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from carom.arguments import is_traced, numbers, numpy_for, per_entry, plain_entries, plain_numbers, real
 from carom.models.registry import model
 from carom.state import Numbers, State
-from carom.systems.arguments import is_traced, numbers, numpy_for, per_entry, plain_entries, plain_numbers, real
 from carom.systems.interactions import Interactions
 from carom.systems.laws import OverlapPower, hertz, spring
 from carom.systems.system import System

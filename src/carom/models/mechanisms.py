@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from carom.arguments import is_traced, numbers, numpy_for, plain_numbers, real
 from carom.models.pendulums import Weight
 from carom.models.registry import model
 from carom.state import Numbers, State
-from carom.systems.arguments import is_traced, numbers, numpy_for, plain_numbers, real
 from carom.systems.system import System
 
 

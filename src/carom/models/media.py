@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
+from carom.arguments import is_traced, numbers, numpy_for, plain_numbers, real
 from carom.models.granular import _count
 from carom.models.registry import model
 from carom.solvers.structure import Tridiagonal
 from carom.state import State
-from carom.systems.arguments import is_traced, numbers, numpy_for, plain_numbers, real
 from carom.systems.interactions import Interactions
 from carom.systems.laws import positive_power
 from carom.systems.system import System

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from carom.arguments import numbers, numpy_for, plain_numbers
 from carom.models.registry import model
 from carom.state import Numbers, State
-from carom.systems.arguments import numbers, numpy_for, plain_numbers
 from carom.systems.system import System
 
 

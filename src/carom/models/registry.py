@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from carom.arguments import did_you_mean, is_traced
 from carom.state import State
-from carom.systems.arguments import did_you_mean, is_traced
 from carom.systems.system import System, with_origin
 
 Model = Callable[..., tuple[System, State]]

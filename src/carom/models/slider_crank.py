@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import jax.numpy as jnp
 
+from carom.arguments import is_traced, real
 from carom.models.registry import model
 from carom.state import State
-from carom.systems.arguments import is_traced, real
 from carom.systems.contact import Contacts
 from carom.systems.system import System
 

@@ -13,10 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from carom.arguments import numbers
 from carom.models.pendulums import Weight
 from carom.models.registry import model
 from carom.state import State
-from carom.systems.arguments import numbers
 from carom.systems.system import System
 
 m1, m2, m3, m4, m5, m6, m7 = 0.04325, 0.00365, 0.02373, 0.00706, 0.07050, 0.00706, 0.05498

@@ -5,9 +5,9 @@ from __future__ import annotations
 import jax.numpy as jnp
 import numpy as np
 
+from carom.arguments import numpy_for
 from carom.models.registry import model
 from carom.state import State
-from carom.systems.arguments import numpy_for
 from carom.systems.contact import Contacts
 from carom.systems.system import System
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from types import ModuleType
 
-from carom.systems.arguments import did_you_mean
+from carom.arguments import did_you_mean
 
 papers = {
     "marazzato2019": "Explicit pseudo-energy conservation: one particle, chains, strings and waves, several rates",

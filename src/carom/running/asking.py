@@ -19,6 +19,7 @@ import jax
 import numpy as np
 from jax.core import Tracer
 
+from carom.arguments import UserFunction, names_of, user_function, users_frame, whole
 from carom.methods.base import AbstractMethod, Gives
 from carom.running.compiled import remembered, split
 from carom.solvers.contact_solver import AbstractContactSolver
@@ -26,7 +27,6 @@ from carom.solvers.newton import Newton
 from carom.state import State, reals, shortened
 from carom.stepping.base import AbstractStepping
 from carom.stepping.grid import Constant
-from carom.systems.arguments import UserFunction, names_of, user_function, users_frame, whole
 from carom.systems.backward import backward
 from carom.systems.check import check_once
 from carom.systems.features import Feature

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from carom.arguments import users_frame
 from carom.methods.base import AbstractMethod
 from carom.rows import RowStore
 from carom.running.asking import (
@@ -35,7 +36,6 @@ from carom.solution import Solution
 from carom.state import State, Status
 from carom.stepping.base import AbstractStepping
 from carom.stepping.grid import Constant
-from carom.systems.arguments import users_frame
 from carom.systems.backward import backward
 from carom.systems.check import check_lanes
 from carom.systems.system import System

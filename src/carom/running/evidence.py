@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from carom.arguments import users_frame
 from carom.running.compiled import compiled
 from carom.solution import Solution
-from carom.systems.arguments import users_frame
 from carom.systems.features import Feature
 from carom.systems.system import System
 

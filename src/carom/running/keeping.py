@@ -8,12 +8,12 @@ from typing import Any
 import jax
 import numpy as np
 
+from carom.arguments import users_frame
 from carom.keep.base import Ring, as_places, ring_of
 from carom.keep.keeps import RECENT, Keeps, current
 from carom.rows import RowStore
 from carom.solution import Solution
 from carom.state import Carry, Clock, Numbers, Status
-from carom.systems.arguments import users_frame
 
 
 class Grown:

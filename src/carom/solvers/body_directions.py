@@ -63,6 +63,12 @@ class Side(eqx.Module):
         return Side(self.body, self.rows / M.at[self.body].get(mode="fill", fill_value=1.0).T)
 
 
+def velocity_of(sides: tuple[Side, ...], own: list[Array]) -> Float[Array, "R K"]:
+    """Relative velocities, from those of the bodies of each side."""
+    first, *more = (side.velocity(v) for side, v in zip(sides, own))
+    return sum(more, first)
+
+
 class Blocks(eqx.Module):
     """The directions of a group of contacts; within a colour no body occurs twice."""
 
@@ -79,6 +85,10 @@ class Blocks(eqx.Module):
         """Directions of friction."""
         return self.sides[0].rows.shape[0] - 1
 
+    def velocity(self, own: list[Array]) -> Float[Array, "R K"]:
+        """Relative velocities, from those of the bodies of each side."""
+        return velocity_of(self.sides, own)
+
     def changed(self, change: Callable[[Side], Side]) -> Blocks:
         """The same with other sides."""
         return Blocks(tuple(change(side) for side in self.sides), self.colours)
@@ -94,6 +104,12 @@ class BodyDirections(AbstractDirections):
     has_matrix = False
 
     @property
+    def masses(self) -> Float[Array, "N f"]:
+        """M, of W M^{-1}."""
+        assert self.M is not None
+        return self.M
+
+    @property
     def dof(self) -> int:
         """Velocities per body."""
         return self.groups[0].sides[0].rows.shape[1]
@@ -105,7 +121,7 @@ class BodyDirections(AbstractDirections):
     def velocity(self, v: Array) -> Array:
         """W v."""
         u = self.cut(v)
-        return self.stacked(tuple(sum(side.velocity(side.own(u)) for side in group.sides) for group in self.groups))
+        return self.stacked(tuple(group.velocity([side.own(u) for side in group.sides]) for group in self.groups))
 
     def force(self, P: Array) -> Array:
         """W^T P."""

@@ -12,7 +12,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from carom.solvers.body_directions import BodyDirections, Side
+from carom.solvers.body_directions import BodyDirections, Side, velocity_of
 from carom.solvers.contact_problem import ContactProblem, nearest
 from carom.solvers.sweeps import AbstractSweeps
 
@@ -69,8 +69,8 @@ class BodySweeps(AbstractSweeps):
 
     def products(self, old: Iterate, y: Iterate, new: Iterate) -> tuple[Array, Array]:
         """Squared change and turn, in units of energy."""
-        down, ahead = y[1] - new[1], new[1] - old[1]
-        return jnp.sum(self.W_M.M * down * down), jnp.sum(self.W_M.M * down * ahead)
+        down, ahead, M = y[1] - new[1], new[1] - old[1], self.W_M.masses
+        return jnp.sum(M * down * down), jnp.sum(M * down * ahead)
 
 
 class Colour(eqx.Module):
@@ -86,7 +86,7 @@ class Colour(eqx.Module):
     def relaxed(self, P: Array, u: Array) -> tuple[Array, Array]:
         """Impulses, and velocities of bodies (N, f)."""
         own = [side.own(u) for side in self.W]
-        x = P - (sum(side.velocity(v) for side, v in zip(self.W, own)) + self.c) / self.diagonal
+        x = P - (velocity_of(self.W, own) + self.c) / self.diagonal
         normal = jnp.where(self.active & (x[0] > 0), x[0], 0.0)
         a = (self.friction * normal)[:, None]
         new = jnp.vstack([normal, nearest(x[1:].T, -a, a).T]) if len(x) > 1 else normal[None]

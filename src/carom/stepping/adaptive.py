@@ -20,11 +20,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
+from carom.arguments import is_traced, numpy_for, plain_numbers
 from carom.methods.base import AbstractMethod, Gives
 from carom.names import register
 from carom.state import Carry, Info, Row, State, Status
 from carom.stepping.base import AbstractStepping, Aim, Tried, after, crawls, take
-from carom.systems.arguments import is_traced, numpy_for, plain_numbers
 from carom.systems.system import System
 
 _SAFETY = 0.9

@@ -15,11 +15,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
+from carom.arguments import numbers
 from carom.methods.base import AbstractMethod, Gives
 from carom.names import register
 from carom.state import Carry, Info, Row, State, Status
 from carom.stepping.base import SAME, AbstractStepping, Aim, after, take
-from carom.systems.arguments import numbers
 from carom.systems.system import System
 
 

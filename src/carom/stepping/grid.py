@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
+from carom.arguments import is_traced, numpy_for
 from carom.methods.base import AbstractMethod
 from carom.names import register
 from carom.state import Carry, Numbers, Row, State, Status, reals
 from carom.stepping.base import SAME, AbstractStepping, Aim, after, take
-from carom.systems.arguments import is_traced, numpy_for
 from carom.systems.system import System
 
 _MOST_STEPS = 1e12  # more take days where a step takes 0.2 us; from 2^53 on time would not move

@@ -19,11 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.arguments import is_traced
 from carom.methods.base import AbstractMethod, Gives
 from carom.names import register
 from carom.state import Carry, Info, Row, State, Status, Step, choose, reals
 from carom.stepping.base import AbstractStepping, Aim, after, crawls, tried
-from carom.systems.arguments import is_traced
 from carom.systems.system import System
 
 _SMALLEST_PART = 1e-12  # of the run: a smaller step is an error

@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from carom.arguments import DerivedFunction, Given, names_of
 from carom.state import State
-from carom.systems.arguments import DerivedFunction, Given, names_of
 from carom.systems.constrained import mass_matrix
 from carom.systems.features import Feature
 from carom.systems.system import System

@@ -10,8 +10,8 @@ from typing import Any
 
 import equinox as eqx
 
+from carom.arguments import Given, UserFunction
 from carom.running.compiled import remembered
-from carom.systems.arguments import Given, UserFunction
 from carom.systems.interactions import Interactions
 from carom.systems.system import System
 

@@ -16,12 +16,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float, Int
 
+from carom.arguments import Given, UserFunction, is_traced, numbers, per_entry, user_function
 from carom.bodies import Bodies
 from carom.pairs import AbstractSearch, AllPairs, CellList, Pairs
 from carom.pairs.boxes import AbstractBox
 from carom.solvers.body_directions import Blocks, Colours, Side
 from carom.state import reals
-from carom.systems.arguments import Given, UserFunction, is_traced, numbers, per_entry, user_function
 from carom.systems.contact_base import AbstractContacts, between_0_and_1
 
 _LAWS = ("friction", "restitution", "tangential_restitution")
@@ -165,7 +165,8 @@ class PairContacts(AbstractBodyContacts):
             _coefficient(value, name, None if table is None else int(table.max()) + 1, 2)
             for name, value in zip(_LAWS, laws)
         )
-        return cls(bodies, shape, data, search, *_with_slip(laws, shape.slip), table, Listed.first(search, len(bodies)))
+        mu, eps, eps_T = _with_slip(laws, shape.slip)
+        return cls(bodies, shape, data, search, mu, eps, eps_T, table, Listed.first(search, len(bodies)))
 
     @property
     def is_listed(self) -> bool:  # pyright: ignore
@@ -254,12 +255,8 @@ class WorldContacts(AbstractBodyContacts):
         one = jax.tree.map(lambda x: x[0], data)
         place = {"t": jnp.zeros(()), "q": jnp.ones(bodies.coordinates), "data": one}
         gap = jax.eval_shape(lambda: jnp.atleast_1d(wall.gap(Given(None, 0.0), **place)))
-        return cls(bodies, wall, data, *_with_slip(laws, wall.slip), table, gap.size)
-
-    def with_list(self, pairs: None) -> WorldContacts:
-        """Every body meets the world: there is no list."""
-        del pairs
-        return self
+        mu, eps, eps_T = _with_slip(laws, wall.slip)
+        return cls(bodies, wall, data, mu, eps, eps_T, table, gap.size)
 
     @property
     def has_friction(self) -> bool:
@@ -296,7 +293,7 @@ class WorldContacts(AbstractBodyContacts):
         if self.has_friction:
             slope = jax.jacfwd(lambda *body: self._slip(given, t, *body), 1)
             slips = jnp.concatenate(jax.vmap(slope, out_axes=-1)(x, u, self.data), axis=-1)
-        side = _side(*self.numbers, gradients, slips, columns)
+        side = _side(self.numbers[0], gradients, slips, columns)
         return Blocks((side,), Colours(jnp.arange(self.walls) * n, (n,) * self.walls))
 
     def _gap(self, given: Any, t: Array, q: Array, data: Any) -> Array:

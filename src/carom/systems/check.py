@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.arguments import names_of, users_frame
 from carom.running.compiled import compiled, remembered, split
 from carom.state import State
-from carom.systems.arguments import names_of, users_frame
 from carom.systems.consistent import constraint_residuals
 from carom.systems.constrained import directions, velocity_residual
 from carom.systems.contact_rows import contact_rows, laws_of

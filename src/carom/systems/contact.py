@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
+from carom.arguments import UserFunction, is_traced, names_of, numbers, texts, user_function
 from carom.bodies import Bodies
 from carom.pairs import AbstractSearch
 from carom.state import reals
-from carom.systems.arguments import UserFunction, is_traced, names_of, numbers, texts, user_function
 from carom.systems.body_contacts import PairContacts, Shape, Wall, WorldContacts
 from carom.systems.contact_base import AbstractContacts, between_0_and_1
 

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
-from carom.systems.arguments import is_traced, plain_numbers
+from carom.arguments import is_traced, plain_numbers
 
 
 class AbstractContacts(eqx.Module):
@@ -58,6 +58,11 @@ class AbstractContacts(eqx.Module):
     @abc.abstractmethod
     def slip_rates(self, given: Any, t: Array, q: Array, rate: Array, v: Array) -> Array:
         """gamma_T, one row per contact and one column per tangential direction."""
+
+    def with_list(self, found: Any) -> AbstractContacts:
+        """The same contacts with the pairs of a list, where they have one."""
+        del found
+        return self
 
     def coefficients(self, name: str, size: int) -> Array:
         """Friction or restitution of every contact."""

@@ -107,6 +107,7 @@ def turning(system: System, t: Array, q: Array, v: Array, laws: Laws) -> Any:
         return True
     sizes = (part.size for part in _shapes(system, t, q, v).normal)
     contacts = np.repeat([group.turns for group in system.contact_groups], list(sizes))
+    contacts = jnp.asarray(contacts)
     return laws.by_row(contacts, contacts, jnp.ones(laws.elements, bool), jnp.ones(laws.bilateral, bool))
 
 

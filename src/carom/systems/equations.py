@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.systems.arguments import Given, UserFunction
+from carom.arguments import Given, UserFunction
 from carom.systems.constrained import accelerations
 from carom.systems.contact import FrictionElements
 from carom.systems.contact_base import AbstractContacts

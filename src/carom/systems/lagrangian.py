@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from carom.systems.arguments import Given, UserFunction
+from carom.arguments import Given, UserFunction
 
 
 class Lagrangian(eqx.Module):

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.pairs import Capacity, CellList, Pairs, coloured, moved
+from carom.solvers.body_directions import BodyDirections
 from carom.state import State
 from carom.systems.body_contacts import Listed, PairContacts
 
@@ -38,11 +39,15 @@ class PairData(eqx.Module):
     def lists(self) -> tuple[Listed | None, ...]:
         """What groups of contacts know of their lists."""
         both = zip(self.found, self.capacity)
-        return tuple(None if pairs is None else Listed.of(pairs, room.colours) for pairs, room in both)
+        return tuple(pairs and room and Listed.of(pairs, room.colours) for pairs, room in both)
 
-    def with_force(self, force: tuple[Array, ...]) -> PairData:
+    def forces(self, W: BodyDirections) -> Array:
+        """The forces of the last step, in the order of rows."""
+        return W.stacked(self.force)
+
+    def with_forces(self, W: BodyDirections, forces: Array) -> PairData:
         """The same lists after a step."""
-        return eqx.tree_at(lambda p: p.force, self, force)
+        return eqx.tree_at(lambda p: p.force, self, W.by_group(forces))
 
     @property
     def trouble(self) -> Array:

@@ -15,9 +15,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from carom.arguments import Given, UserFunction, names_of
 from carom.running.compiled import split
 from carom.state import State
-from carom.systems.arguments import Given, UserFunction, names_of
 from carom.systems.body_contacts import AbstractBodyContacts, PairContacts
 from carom.systems.contact import Contacts
 from carom.systems.lagrangian import Lagrangian

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from carom.arguments import DerivedFunction, UserFunction, texts, user_function
 from carom.state import Numbers
-from carom.systems.arguments import DerivedFunction, UserFunction, texts, user_function
 from carom.systems.contact import FrictionElements, one_or_several, refuse_repeated_names
 from carom.systems.contact_base import AbstractContacts
 from carom.systems.equations import Equations, Origin

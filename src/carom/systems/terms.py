@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.arguments import UserFunction, is_traced, names_of, user_function
 from carom.state import Numbers, reals, strong
-from carom.systems.arguments import UserFunction, is_traced, names_of, user_function
 from carom.systems.interactions import Interactions
 
 Part = Interactions | UserFunction

@@ -7,13 +7,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from carom.arguments import UserFunction
 from carom.interpolation import hermite
 from carom.methods.capturing.active_set import Motion, survey
 from carom.methods.capturing.location import LOOKS, Trial
 from carom.methods.capturing.margins import Margins, forces_left, margins
 from carom.methods.capturing.modes import Modes
 from carom.state import State
-from carom.systems.arguments import UserFunction
 from carom.systems.system import System
 
 

@@ -28,6 +28,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
+from carom.arguments import numbers
 from carom.methods.base import SMOOTH, AbstractMethod, Gives
 from carom.methods.capturing.active_set import Coefficients, Motion, Piece, onto_active, smooth_piece, survey
 from carom.methods.capturing.course import Course
@@ -44,7 +45,6 @@ from carom.solvers.redundant import redundancy
 from carom.solvers.semismooth import SemismoothNewton
 from carom.solvers.small import rarely
 from carom.state import Info, State, Status, Step, choose
-from carom.systems.arguments import numbers
 from carom.systems.contact_rows import UNKNOWN_MODE, Event, events, laws_of, unknown_modes
 from carom.systems.system import System
 from carom.tableaux import Tableau

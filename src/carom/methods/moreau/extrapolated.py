@@ -21,12 +21,12 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
+from carom.arguments import is_traced, names_of, numbers, whole
 from carom.methods.base import AbstractMethod, Gives
 from carom.names import register
 from carom.running.compiled import traced_once
 from carom.solvers.roots import repeated
 from carom.state import Numbers, State, Status, Step, shortened
-from carom.systems.arguments import is_traced, names_of, numbers, whole
 from carom.systems.system import System
 
 _SAME = 1e-9  # relative size of steps that count as equal

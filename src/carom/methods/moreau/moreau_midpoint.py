@@ -16,6 +16,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from carom.arguments import UserFunction
 from carom.methods.base import SMOOTH, AbstractMethod, Gives
 from carom.methods.moreau.contact_step import TOUCHING, onto_constraints, report, summary
 from carom.names import register
@@ -28,7 +29,6 @@ from carom.solvers.self_stress import without_self_stress
 from carom.solvers.semismooth import SemismoothNewton
 from carom.solvers.small import inverse_small
 from carom.state import Info, State, Step
-from carom.systems.arguments import UserFunction
 from carom.systems.contact_rows import (
     ContactRows,
     contact_rows,
@@ -115,12 +115,12 @@ class MoreauMidpoint(AbstractMethod):
         if system.turns:
             closed = memory.mode[: rows.laws.contacts] == CONSTRAINT
             problem, rows = _along_surfaces(system, rows, problem, moved, closed, t_M, q_M, u, h)
-        force = memory.force if system.pairs is None else rows.W.stacked(system.pairs.force)
+        force = memory.force if system.pairs is None else system.pairs.forces(rows.W)
         result = self.solver(problem, without_self_stress(problem, h * force))
         u_E = u + du + W_M.force(result.P)  # (15)
         q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))  # (21)
         if system.pairs is not None:
-            pairs = system.pairs.with_force(rows.W.by_group(result.P / h))
+            pairs = system.pairs.with_forces(rows.W, result.P / h)
             return Step(state.moved(t + h, q_E, u_E), memory, summary(rows, problem, result), pairs=pairs)
         if system.constraints is not None:
             q_E, u_E = onto_constraints(system, t + h, q_E, u_E, rows, W_M)

@@ -26,6 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.arguments import names_of, whole
 from carom.methods.base import Gives
 from carom.methods.pseudo_energy.local_stiffness import nested_levels
 from carom.methods.pseudo_energy.locality import forces_between_particles
@@ -37,7 +38,6 @@ from carom.names import register
 from carom.running.compiled import compiled
 from carom.solvers.spectral import growth, start_vector
 from carom.state import Info, State, Step
-from carom.systems.arguments import names_of, whole
 from carom.systems.features import Feature
 from carom.systems.system import System
 

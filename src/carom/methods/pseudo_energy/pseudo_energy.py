@@ -32,13 +32,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.arguments import whole
 from carom.methods.base import Gives
 from carom.methods.pseudo_energy.quadrature import impulse, rule
 from carom.methods.stability import LimitedMethod
 from carom.names import register
 from carom.running.compiled import compiled
 from carom.state import Info, State, Step
-from carom.systems.arguments import whole
 from carom.systems.features import Feature
 from carom.systems.interactions import Interactions
 from carom.systems.system import System

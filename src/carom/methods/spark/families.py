@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.systems.arguments import is_traced, names_of, numpy_for
+from carom.arguments import is_traced, names_of, numpy_for
 from carom.systems.system import System
 from carom.tableaux import Tableau, lobatto_iiia, lobatto_iiib, lobatto_iiic, lobatto_iiic_star, lobatto_iiid
 

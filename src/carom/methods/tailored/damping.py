@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.systems.arguments import names_of
+from carom.arguments import names_of
 from carom.systems.system import System
 
 
