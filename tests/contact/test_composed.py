@@ -124,7 +124,13 @@ def ceiling(q):
     return 1.0 - q
 
 
-@pytest.mark.parametrize("method", [carom.MoreauMidpoint(), carom.EventCapturing(carom.explicit(2))], ids=["M", "C"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(carom.MoreauMidpoint(), id="M"),
+        pytest.param(carom.EventCapturing(carom.explicit(2)), id="C", marks=pytest.mark.slow),
+    ],
+)
 def test_two_opposite_contacts_in_a_list_are_the_two_of_one_record(method):
     both = carom.Contacts(lambda q: jnp.concatenate([floor(q), ceiling(q)]), restitution=[0.8, 0.6])
     two = [carom.Contacts(floor, restitution=0.8), carom.Contacts(ceiling, restitution=0.6)]

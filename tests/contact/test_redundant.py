@@ -50,19 +50,13 @@ def assert_stays(sol, contacts):
     np.testing.assert_allclose(carried(sol, contacts), 1.0, rtol=1e-9)
 
 
-@pytest.mark.parametrize(("supports", "t1"), [(6, 10.0), (40, 2.0)])
-def test_a_plank_rests_on_any_number_of_supports(supports, t1):
-    assert_stays(carom.simulate(*plank(supports), carom.MoreauMidpoint(), t1=t1, h=1e-3, save_every=1000), supports)
+def test_a_plank_rests_on_forty_supports():
+    assert_stays(carom.simulate(*plank(40), carom.MoreauMidpoint(), t1=2.0, h=1e-3, save_every=1000), 40)
 
 
 @pytest.mark.parametrize("method", [carom.MoreauMidpoint(), carom.MoreauTheta()], ids=["midpoint", "theta"])
 def test_a_table_on_four_rough_legs_stays_where_it_is(method):
     assert_stays(carom.simulate(*table(), method, t1=10.0, h=1e-3, save_every=1000), 4)
-
-
-@pytest.mark.filterwarnings("ignore:active constraints were redundant")
-def test_solve_keeps_a_plank_on_eleven_supports():
-    assert_stays(carom.solve(*plank(11), t1=10.0), 11)
 
 
 @pytest.mark.slow

@@ -137,3 +137,14 @@ def test_a_regularised_chain_moves_like_the_chain_itself():
     assert np.abs(direct.q - smooth.q).max() < 1e-5
     assert np.abs(direct.v - smooth.v).max() < 1e-4
     assert np.abs(np.asarray(smooth.state.v) - smooth.v[-1]).max() < 1e-15
+
+
+def test_forces_on_a_regularised_system_see_the_velocity_of_the_coordinates():
+    drag = {"drag": lambda t, q, v: -0.5 * v}
+    system = carom.System(1.0, lambda q: 0.5 * q @ q, drag, rate_damping={"conservative": 0.3})
+    ends = [
+        carom.simulate(one, carom.State([1.0], [0.2]), carom.IRK(carom.gauss(3)), t1=2.0, h=0.05).state
+        for one in (system, carom.regularise(system))
+    ]
+    np.testing.assert_allclose(ends[1].q, ends[0].q, rtol=1e-9)
+    np.testing.assert_allclose(ends[1].v, ends[0].v, rtol=1e-9)

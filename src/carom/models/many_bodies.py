@@ -52,7 +52,7 @@ def _system_of_disks(
         grains.mass(mass, mass, 0.5 * mass * radii**2),
         grains.each(_weight, data=mass),
         contacts=contacts,
-        params={"gravity": float(gravity)},
+        params={"gravity": gravity},
     )
 
 
@@ -239,6 +239,6 @@ def spheres_in_box(
             Contacts.between(grains, shapes.sphere, data=radii, search=search, **laws),
             Contacts.each(grains, wall, data=radii, **laws),
         ],
-        params={"gravity": float(gravity)},
+        params={"gravity": gravity},
     )
     return system, State(places.ravel(), np.zeros(6 * count))

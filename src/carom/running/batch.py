@@ -70,12 +70,7 @@ def simulate_batch(
     many_h = isinstance(h, (Sequence, np.ndarray))
     steppings = [Constant(x) for x in h] if many_h else chosen_stepping(h, stepping)  # pyright: ignore
     lanes, batched = spread(system=system, state=state, method=method, stepping=steppings, t1=t1)
-    for lane in lanes:
-        refuse_kinds(lane["system"], lane["state"], lane["method"], lane["stepping"])
-        refuse_traced(lane["system"], lane["state"], lane["t1"])
-    ends = [segment_ends(lane["system"], lane["state"], lane["t1"]) for lane in lanes]
-    for lane, times in zip(lanes, ends):
-        refuse_features(lane["system"], lane["state"], lane["method"], lane["stepping"], times)
+    ends = checked_ends(lanes)
     tuned = [lane["method"].tuned(lane["system"], lane["state"], lane["stepping"].longest) for lane in lanes]
     for lane, own in zip(lanes, type(tuned[0]).alike(tuned)):
         lane["method"] = own
@@ -94,30 +89,43 @@ def simulate_batch(
         for (_, end), lane in spans.items():
             keeps.check(lane["system"], lane["state"], float(end))
     if any(times[-1] < times[0] for times in ends):
-        if any(times[-1] > times[0] for times in ends):
-            msg = "t1: some lanes go forward in time and some backward; run them in two batches"
-            raise ValueError(msg)
         trees = [backward(lane["system"]) for lane in (lanes if "system" in batched else lanes[:1])]
         kinds["system"], axes["system"] = shared(*stack(trees, "system"))
     every = stride(save_every if keeps is None else keeps.every)
     problem = Problem(kinds["system"], kinds["method"], kinds["stepping"], stop_function(stop), every, keeps)
     spread_over = Problem(axes["system"], axes["method"], axes["stepping"], None, None)
-    times, _ = stack(ends, "jumps inside the run")
     pairs = first_pairs_of_lanes([(lane["system"], lane["state"], own[0]) for lane, own in zip(lanes, ends)])
-    runs = []
-    for chosen in groups(len(lanes)):
-        members = [lanes[i] for i in chosen]
-        parts = [(lane["system"], lane["method"], lane["stepping"]) for lane in members]
-        stores = [RowStore(lane["state"]) for lane in members]
-        thin(stores, keeps)
-        here = pick(problem, spread_over, chosen), Start(*pick((starts, times, pairs), 0, chosen))
-        runs.append(Run(here[0], parts, here[1], stores, axes=spread_over))
+    start = Start(starts, stack(ends, "jumps inside the run")[0], pairs)
+    runs = [run_of(chosen, lanes, problem, start, spread_over) for chosen in groups(len(lanes))]
     together(runs, progress_bar(progress, min(times[0] for times in ends), max(times[-1] for times in ends)))
     solutions = [run.solution(i) for run in runs for i in range(run.lanes or 0)][: len(lanes)]
     if all(s.status != Status.OK for s in solutions):
         raise_failure(runs[0], solutions[0])
     told_once(partial(review, s) if s.status is Status.OK else None for s in solutions)
     return solutions if keeps is None else [at_kept_times(s) for s in solutions]
+
+
+def checked_ends(lanes: list[dict[str, Any]]) -> list[np.ndarray]:
+    """The segments of every lane, after all that can be refused without its numbers."""
+    for lane in lanes:
+        refuse_kinds(lane["system"], lane["state"], lane["method"], lane["stepping"])
+        refuse_traced(lane["system"], lane["state"], lane["t1"])
+    ends = [segment_ends(lane["system"], lane["state"], lane["t1"]) for lane in lanes]
+    if any(times[-1] < times[0] for times in ends) and any(times[-1] > times[0] for times in ends):
+        msg = "t1: some lanes go forward in time and some backward; run them in two batches"
+        raise ValueError(msg)
+    for lane, times in zip(lanes, ends):
+        refuse_features(lane["system"], lane["state"], lane["method"], lane["stepping"], times)
+    return ends
+
+
+def run_of(chosen: np.ndarray, lanes: list[dict[str, Any]], problem: Problem, start: Start, axes: Problem) -> Run:
+    """The run of some of the lanes."""
+    members = [lanes[i] for i in chosen]
+    parts = [(lane["system"], lane["method"], lane["stepping"]) for lane in members]
+    stores = [RowStore(lane["state"]) for lane in members]
+    thin(stores, problem.keeps)
+    return Run(pick(problem, axes, chosen), parts, Start(*pick(tuple(start), 0, chosen)), stores, axes=axes)
 
 
 def review(solution: Solution) -> None:

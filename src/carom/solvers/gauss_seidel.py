@@ -25,6 +25,7 @@ from carom.solvers.body_sweeps import BodySweeps
 from carom.solvers.contact_problem import ContactProblem
 from carom.solvers.contact_solver import AbstractContactSolver, ContactResult, refuse_settings
 from carom.solvers.directions import DelassusMap
+from carom.solvers.roots import repeated
 from carom.solvers.sparse import SparseDelassus
 from carom.solvers.sparse_sweeps import SparseSweeps
 from carom.solvers.sweeps import AbstractSweeps
@@ -75,7 +76,7 @@ class AcceleratedGaussSeidel(AbstractContactSolver):
 
         P, none = jnp.where(problem.taking_part, guess, 0.0), jnp.zeros((), jnp.int32)
         loop = (Path.at(sweeps.start(P)), P, jnp.asarray(jnp.inf), none, none, jnp.asarray(True))
-        _, P, residual, _, k, _ = jax.lax.while_loop(lambda loop: loop[-1], look, loop)
+        _, P, residual, _, k, _ = repeated(lambda loop: loop[-1], look, loop)
         status = jnp.where(jnp.isfinite(residual), Status.OK, Status.NOT_FINITE).astype(jnp.int32)
         return ContactResult(P, residual, k, status, residual > self.tol)
 

@@ -254,7 +254,8 @@ class Equations(eqx.Module):
         """Everything on the right-hand side of M v', constraint and contact forces excepted."""
         if self.hamiltonian is not None:
             return self.applied_force(t, q, v, lam) - jax.grad(self.total_energy, 1)(t, q, v)
-        f = self.to_velocities(t, q, v, self.conservative_force(t, q)) + self.applied_force(t, q, v, lam)
+        moving = v if self.shift is None else v + self.shift(self, t, q)
+        f = self.to_velocities(t, q, v, self.conservative_force(t, q)) + self.applied_force(t, q, moving, lam)
         f = f + self.inertia_force(t, q, v)
         if self.rate_damping and self.shift is None:
             f = f + jax.jvp(lambda x: self.damped_impulse(t, x), (q,), (self.rate(t, q, v),))[1]
