@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.arguments import numbers
+from carom.arguments import numbers, plain_numbers
 from carom.state import Numbers
 from carom.systems.body_contacts import Shape, Wall
 
@@ -196,9 +196,9 @@ def hopper(opening: float, angle: float, height: float) -> Wall:
     Example:
         >>> funnel = carom.shapes.hopper(opening=5.0, angle=jnp.pi / 6, height=30.0)
     """
-    half = 0.5 * float(numbers(opening, "hopper: opening", positive=True))
-    top = half + float(numbers(height, "hopper: height", positive=True)) * np.tan(
-        float(numbers(angle, "hopper: angle"))
+    half = 0.5 * float(plain_numbers(opening, "hopper: opening", positive=True))
+    top = half + float(plain_numbers(height, "hopper: height", positive=True)) * np.tan(
+        float(plain_numbers(angle, "hopper: angle"))
     )
     starts, ends = [[-half, 0.0], [half, 0.0]], [[-top, height], [top, height]]
     return _wall(_Segments(jnp.asarray(starts, float), jnp.asarray(ends, float)))

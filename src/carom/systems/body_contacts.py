@@ -166,7 +166,7 @@ class PairContacts(AbstractBodyContacts):
             for name, value in zip(_LAWS, laws)
         )
         mu, eps, eps_T = _with_slip(laws, shape.slip)
-        return cls(bodies, shape, data, search, mu, eps, eps_T, table, Listed.first(search, len(bodies)))
+        return cls(bodies, shape, data, search, mu, eps, eps_T, table, Listed.first(search, len(bodies)))  # pyright: ignore
 
     @property
     def is_listed(self) -> bool:  # pyright: ignore
@@ -256,7 +256,7 @@ class WorldContacts(AbstractBodyContacts):
         place = {"t": jnp.zeros(()), "q": jnp.ones(bodies.coordinates), "data": one}
         gap = jax.eval_shape(lambda: jnp.atleast_1d(wall.gap(Given(None, 0.0), **place)))
         mu, eps, eps_T = _with_slip(laws, wall.slip)
-        return cls(bodies, wall, data, mu, eps, eps_T, table, gap.size)
+        return cls(bodies, wall, data, mu, eps, eps_T, table, gap.size)  # pyright: ignore
 
     @property
     def has_friction(self) -> bool:

@@ -238,7 +238,8 @@ def one_or_several(value: Any, kind: type, name: str, hint: str) -> Any:
     records = tuple(value) if isinstance(value, (list, tuple)) else () if value is None else (value,)
     for record in records:
         if not isinstance(record, kind):
-            msg = f"{name} must be a carom.{kind.__name__} or a list of them, got {type(record).__name__}; {hint}"
+            wanted = kind.__name__.removeprefix("Abstract")
+            msg = f"{name} must be a carom.{wanted} or a list of them, got {type(record).__name__}; {hint}"
             raise TypeError(msg)
     return records if len(records) > 1 else records[0] if records else None
 
