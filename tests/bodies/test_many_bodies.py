@@ -114,3 +114,60 @@ def test_lanes_of_a_batch_move_like_single_runs():
     lanes = carom.simulate_batch(system, states, carom.MoreauMidpoint(solver=SOLVER), t1=1.0, h=0.02)
     for lane, state in zip(lanes, states):
         np.testing.assert_allclose(lane.v, run(system, state).v, atol=1e-10)
+
+
+def test_what_goes_on_unsolved_is_counted_and_warned_of():
+    radii, state = start(8, speed=3.0)
+    with pytest.warns(UserWarning, match=r"of 50 steps were not solved to tol = 1e-12"):
+        sol = run(listed(radii), state, solver=carom.AcceleratedGaussSeidel(tol=1e-12, max_iter=1))
+    assert sol.stats["unsolved"] > 0
+
+
+def test_bodies_that_begin_inside_each_other_are_told():
+    radii, state = start(9)
+    closer = carom.State(state.q.at[3].set(state.q[0] + 1.5), state.v)
+    with pytest.warns(UserWarning, match=r"bodies 0 and 1 overlap at the start by 0\.\d+, and 0 other"):
+        run(listed(radii), closer, steps=1)
+
+
+CELLS = carom.CellList(2.0, 0.3)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: disks(CELLS, np.full(COUNT, np.nan)), "data .the radius. must be positive"),
+        (lambda: disks(CELLS, np.zeros(COUNT)), "data .the radius. must be positive"),
+        (lambda: disks(CELLS, np.ones(COUNT - 1)), "one number per body"),
+        (lambda: disks(carom.CellList(1.5, 0.3), np.ones(COUNT)), r"reach = 1.5 is less than the diameter 2 of body 0"),
+        (lambda: disks(CELLS, np.ones(COUNT), friction=np.eye(2)), "a table of materials needs materials="),
+        (
+            lambda: carom.Contacts.between(GRAINS, carom.shapes.disk, data=1.0, search="cells"),
+            "search must be carom.CellList",
+        ),
+        (lambda: carom.Contacts.each(GRAINS, carom.shapes.disk, data=1.0), "wall must be one of carom.shapes"),
+        (lambda: carom.shapes.box((0, 0), (0, 1)), "box: lower must lie below upper"),
+        (lambda: carom.shapes.half_plane((0, 0)), "half_plane: normal must be a vector"),
+    ],
+)
+def test_bodies_that_cannot_be_are_refused_in_one_sentence(make, told):
+    with pytest.raises((ValueError, TypeError), match=told):
+        make()
+
+
+def test_methods_steppings_and_solvers_without_lists_refuse_them():
+    radii, state = start(1)
+    with pytest.raises(ValueError, match="EventCapturing does not handle 'listed pairs'"):
+        carom.simulate(listed(radii), state, carom.EventCapturing(carom.radau_iia(2)), t1=1.0, h=0.1)
+    with pytest.raises(ValueError, match="StepHalving|Switching|Adaptive"):
+        carom.simulate(
+            listed(radii),
+            state,
+            carom.MoreauMidpoint(solver=SOLVER),
+            t1=1.0,
+            stepping=carom.Switching(h_max=1e-2, h_min=1e-4),
+        )
+    with pytest.raises(ValueError, match="SemismoothNewton needs the Delassus matrix"):
+        carom.simulate(listed(radii), state, carom.MoreauMidpoint(), t1=1.0, h=0.1)
+    with pytest.raises(ValueError, match="AcceleratedGaussSeidel solves contacts of listed pairs"):
+        carom.simulate(*carom.models.falling_mass(), carom.MoreauMidpoint(solver=SOLVER), t1=1.0, h=0.1)

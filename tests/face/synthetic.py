@@ -39,6 +39,12 @@ COORDINATES = {
     "andrews_squeezer": 7,
     "single_particle": 1,
     "structural_frame": 8,
+    "disks_in_drum": 30,
+    "disks_in_box": 30,
+    "column_collapse": 30,
+    "heap": 30,
+    "hopper": 30,
+    "spheres_in_box": 30,
 }
 
 

@@ -26,6 +26,10 @@ class _Listener(AbstractContactSolver):
 
     needs_matrix = False
 
+    def __call__(self, problem: ContactProblem, guess: Array) -> ContactResult:
+        """Keep the problem."""
+        return self.solve(problem, guess)
+
     def solve(self, problem: ContactProblem, guess: Array) -> ContactResult:
         """Keep the problem."""
         self.asked.append(problem)

@@ -6,6 +6,7 @@ Looks stand outside `vmap`: inside, both branches of a condition would run in ev
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any
 
 import equinox as eqx
@@ -14,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.arguments import users_frame
 from carom.pairs import Capacity, Pairs, coloured, grown, memory, padded, tight
 from carom.pairs.lists import NOT_FINITE
 from carom.state import Carry, Row, State, Status
@@ -93,6 +95,20 @@ def first_pairs(system: System, state: State, epoch: Any, rooms: Any = None) -> 
     seen = system.since(epoch, bare)
     force = tuple(_no_force(seen, group, state) for group in seen.contact_groups)
     return eqx.tree_at(lambda p: p.force, bare, force)
+
+
+def warn_of_overlaps(system: System, state: State, pairs: PairData | None, epoch: Any) -> None:
+    """Say so where listed bodies begin inside each other."""
+    if pairs is None:
+        return
+    for group in system.since(epoch, pairs).contact_groups:
+        gaps = np.asarray(group.gaps(system.given, jnp.zeros(()), state.q))
+        if isinstance(group, PairContacts) and gaps.size and gaps.min() < 0:
+            i = int(np.argmin(gaps))
+            a, b = (int(side[i]) for side in group.numbers)
+            others = int((gaps < 0).sum()) - 1
+            msg = f"bodies {a} and {b} overlap at the start by {-gaps[i]:.3g}, and {others} other pairs by less"
+            warnings.warn(msg, stacklevel=users_frame())
 
 
 def first_pairs_of_lanes(lanes: list[tuple[System, State, Any]]) -> PairData | None:

@@ -39,7 +39,7 @@ from carom.running.keeping import (
     thin,
     warn_of_keeps,
 )
-from carom.running.listing import first_pairs, roomier
+from carom.running.listing import first_pairs, roomier, warn_of_overlaps
 from carom.running.loop import Problem, Start, advance, begin, blank_carry, first_carry
 from carom.running.progress import Progress, progress_bar
 from carom.running.signals import deferred, look
@@ -267,6 +267,7 @@ def prepare(
     problem = Problem(stepped(system, ends), method, stepping, ending, stride(save_every), keeps)
     parts, finished = [(system, method, stepping)], bool(ends[0] == ends[-1])
     start = Start(state, ends, first_pairs(system, state, ends[0]))
+    warn_of_overlaps(system, state, start.pairs, ends[0])
     return Run(problem, parts, start, [RowStore(state)], rows=rows, finished=finished)
 
 

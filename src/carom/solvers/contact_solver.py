@@ -51,6 +51,13 @@ class AbstractContactSolver(eqx.Module):
             raise TypeError(msg)
         return rooted(_solution, _attached, (self, problem, guess))
 
+    def objection(self, listed: bool) -> str | None:
+        """Why steps of a system with (or without) listed pairs of bodies cannot be solved; None if they can."""
+        if not (listed and self.needs_matrix):
+            return None
+        hint = "use solver=carom.AcceleratedGaussSeidel()"
+        return f"{type(self).__name__} needs the Delassus matrix, which is not formed of listed pairs: {hint}"
+
     @abc.abstractmethod
     def solve(self, problem: ContactProblem, guess: Array) -> ContactResult:
         """Solve from a guess of the impulses."""

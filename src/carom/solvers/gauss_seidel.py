@@ -33,6 +33,7 @@ from carom.state import Status
 
 _BETWEEN_LOOKS = 10  # sweeps
 _PATIENCE = 60  # looks
+_REFUSED = "AcceleratedGaussSeidel solves contacts of listed pairs of bodies (carom.CellList or carom.Fixed)"
 _GUARD = 4.0  # times the smallest squared change
 
 
@@ -58,6 +59,10 @@ class AcceleratedGaussSeidel(AbstractContactSolver):
 
     def __check_init__(self):
         refuse_settings(self, "tol")
+
+    def objection(self, listed: bool) -> str | None:
+        """Steps with a few contacts are solved with a matrix."""
+        return None if listed else f"{_REFUSED}: use solver=carom.SemismoothNewton()"
 
     def solve(self, problem: ContactProblem, guess: Array) -> ContactResult:
         """Solve from a guess; of all looked at, the impulses with the smallest residual."""
@@ -113,6 +118,5 @@ def _sweeps_of(problem: ContactProblem) -> AbstractSweeps:
         return BodySweeps.of(problem, G.W, G.W_M)
     if isinstance(G, SparseDelassus) and not laws.elements and not laws.bilateral:
         return SparseSweeps.of(problem, G)
-    where = "contacts of listed pairs of bodies (carom.CellList or carom.Fixed) and sparse problems of contacts alone"
-    msg = f"AcceleratedGaussSeidel solves {where}: use SemismoothNewton or PSOR here"
+    msg = f"{_REFUSED} and sparse problems of contacts alone: use SemismoothNewton or PSOR here"
     raise TypeError(msg)

@@ -12,11 +12,14 @@ onto them.
 
 from __future__ import annotations
 
+import warnings
+from typing import Any
+
 import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from carom.arguments import UserFunction
+from carom.arguments import UserFunction, users_frame
 from carom.methods.base import SMOOTH, AbstractMethod, Gives
 from carom.methods.moreau.contact_step import TOUCHING, onto_constraints, report, summary
 from carom.names import register
@@ -81,8 +84,18 @@ class MoreauMidpoint(AbstractMethod):
         return 1
 
     def objection(self, system: System) -> str | None:
-        """Regularised variables have no relative velocities."""
-        return "MoreauMidpoint: pass the system itself, not a regularised one" if system.shift is not None else None
+        """Regularised variables have no relative velocities; solvers want a matrix, or lists."""
+        if system.shift is not None:
+            return "MoreauMidpoint: pass the system itself, not a regularised one"
+        has_laws = system.features & (NONSMOOTH | {Feature.CONSTRAINTS})
+        return self.solver.objection(system.is_listed) if has_laws else None
+
+    def review(self, solution: Any) -> None:
+        """Warn of steps that went on with impulses that were not good enough."""
+        if unsolved := int(solution.stats["unsolved"]):
+            steps, tol = int(solution.stats["accepted"]), float(getattr(self.solver, "tol", 0.0))
+            told = f"{unsolved} of {steps} steps were not solved to tol = {tol:g}; each took the best impulses found"
+            warnings.warn(f"{told}: raise the solver's max_iter, or take smaller steps", stacklevel=users_frame())
 
     def init(self, system: System, state: State) -> MoreauMemory:
         """No impulses, unknown modes."""
