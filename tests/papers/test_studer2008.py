@@ -9,7 +9,7 @@ from carom.papers import paper
 ITEMS = paper("studer2008").items
 
 
-@pytest.mark.parametrize("name", ITEMS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if n == "fig2" else n for n in ITEMS])
 def test_every_claim_agrees(name):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

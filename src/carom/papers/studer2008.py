@@ -16,6 +16,7 @@ from carom.methods.moreau.extrapolated import Extrapolated, extrapolate
 from carom.methods.moreau.moreau_midpoint import MoreauMidpoint
 from carom.models import falling_mass, impact_oscillator, sliding_mass, woodpecker
 from carom.papers.claims import Claim, Item, number, within
+from carom.papers.mixed_disks import fig2
 from carom.papers.woodpecker_cycle import run as run_toy
 from carom.running.run import simulate
 from carom.solution import Solution
@@ -244,6 +245,7 @@ def _drag(t, q, v):
 
 
 items: dict[str, Item] = {
+    "fig2": fig2,
     "fig5": fig5,
     "fig8": fig8,
     "fig9": fig9,
