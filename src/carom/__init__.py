@@ -59,8 +59,6 @@ from carom.stepping.reversible import Reversible as Reversible
 from carom.stepping.step_halving import StepHalving as StepHalving
 from carom.stepping.switching import Switching as Switching
 from carom.systems.augmented import augmented as augmented
-from carom.systems.body_contacts import Shape as Shape
-from carom.systems.body_contacts import Wall as Wall
 from carom.systems.check import check as check
 from carom.systems.consistent import consistent as consistent
 from carom.systems.consistent import multiplier as multiplier
@@ -68,6 +66,8 @@ from carom.systems.contact import Contacts as Contacts
 from carom.systems.contact import FrictionElements as FrictionElements
 from carom.systems.interactions import Interactions as Interactions
 from carom.systems.regularise import regularise as regularise
+from carom.systems.shape import Shape as Shape
+from carom.systems.shape import Wall as Wall
 from carom.systems.system import System as System
 from carom.tableaux import Tableau as Tableau
 from carom.tableaux import explicit as explicit

@@ -20,7 +20,7 @@ from jaxtyping import Array
 
 from carom.arguments import numbers, plain_numbers
 from carom.state import Numbers
-from carom.systems.body_contacts import Shape, Wall
+from carom.systems.shape import Shape, Wall
 
 
 def _length(x: Array) -> Array:

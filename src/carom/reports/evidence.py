@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from carom.account import Account
 from carom.files.plain import spelt
 from carom.reports.provenance import end_of, plain, shortened
 from carom.running.evidence import CREATED, created_energy
-from carom.solution import Account, Solution
+from carom.solution import Solution
 
 
 def evidence(run: Any) -> list[list[str]]:

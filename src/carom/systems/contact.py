@@ -19,8 +19,9 @@ from carom.arguments import UserFunction, is_traced, names_of, numbers, texts, u
 from carom.bodies import Bodies
 from carom.pairs import AbstractSearch
 from carom.state import reals
-from carom.systems.body_contacts import PairContacts, Shape, Wall, WorldContacts
+from carom.systems.body_contacts import PairContacts, WorldContacts
 from carom.systems.contact_base import AbstractContacts, between_0_and_1
+from carom.systems.shape import Shape, Wall
 
 
 class Contacts(AbstractContacts):
