@@ -24,6 +24,7 @@ from carom.methods.spark.spark import Spark
 from carom.methods.tailored.tailored_theta import TailoredTheta
 from carom.running.asking import refuse_features, refuse_kinds, refuse_traced, segment_ends
 from carom.running.compiled import compiled
+from carom.solvers.gauss_seidel import AcceleratedGaussSeidel
 from carom.state import State
 from carom.stepping.adaptive import Adaptive
 from carom.stepping.base import AbstractStepping
@@ -213,7 +214,8 @@ def default_method(system: System) -> AbstractMethod:
     Tailored methods are for systems that declare rate damping they can imitate.
     """
     tailored = [TailoredTheta()] if system.rate_damping else []
-    for method in (*tailored, IRK(gauss(2)), Spark(3), MoreauMidpoint()):
+    many = MoreauMidpoint(solver=AcceleratedGaussSeidel())
+    for method in (*tailored, IRK(gauss(2)), Spark(3), MoreauMidpoint(), many):
         if system.features <= method.handles and not method.objection(system):
             return method
     msg = f"name a method: none of carom's usual choices handles {', '.join(sorted(system.features))}"

@@ -4,11 +4,18 @@ import numpy as np
 import pytest
 
 import carom
-from carom.pairs import CellList
+from carom.pairs import Capacity, tight
+from carom.running import listing
 
 COUNT = 6
 GRAINS = carom.Bodies(COUNT, dof=3)
 SOLVER = carom.AcceleratedGaussSeidel(tol=1e-12, max_iter=100_000)
+
+
+@pytest.fixture(autouse=True)
+def _one_program_for_all(monkeypatch):
+    """Lists have room for whatever these tests bring."""
+    monkeypatch.setattr(listing, "tight", lambda pairs: Capacity(200, 120, (16,) * 7))
 
 
 def weight(q, m, p):
@@ -72,10 +79,9 @@ def test_skin_changes_no_motion():
 
 def test_small_first_lists_are_made_roomier_and_change_no_bit(monkeypatch):
     radii, state = start(5)
-    roomy = run(listed(radii), state, steps=100)
-    room = CellList.capacity
-    monkeypatch.setattr(CellList, "capacity", lambda self, n, d: room(self, n, d)._replace(pairs=5, colours=(1, 1)))
-    small = run(listed(radii), state, steps=100)
+    roomy = run(listed(radii), state, steps=30)
+    monkeypatch.setattr(listing, "tight", lambda pairs: tight(pairs)._replace(colours=tight(pairs).colours[:1]))
+    small = run(listed(radii), state, steps=30)
     for column in ("q", "v"):
         np.testing.assert_array_equal(getattr(small, column), getattr(roomy, column))
 

@@ -79,7 +79,7 @@ def first_hit(sol, contact):
     return sol.events.time[(sol.events.contact == contact) & np.isin(sol.events.kind, ("closes", "bounces"))][0]
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow) if "Event" in n else n for n in METHODS])
 def test_ten_bodies_with_their_own_laws_move_as_each_alone(ten, alone, name):
     method, h, tol = METHODS[name]
     together = carom.simulate(*ten, method, t1=0.5, h=h)

@@ -158,7 +158,7 @@ class _Piece(eqx.Module):
         return Step(state.moved(state.t + h, piece.q, piece.v), None, Info(impulse=piece.impulse, work=piece.work))
 
 
-@pytest.mark.parametrize("form", ["acceleration", "velocity"])
+@pytest.mark.parametrize("form", [pytest.param("acceleration", marks=pytest.mark.slow), "velocity"])
 def test_a_smooth_piece_with_held_modes_has_the_derivative_of_its_equations(form):
     _assert_derivative(_Piece(form), *_sticking_and_sliding(), 0.01)
 
