@@ -173,6 +173,8 @@ def test_methods_steppings_and_solvers_without_lists_refuse_them():
             t1=1.0,
             stepping=carom.Switching(h_max=1e-2, h_min=1e-4),
         )
+    with pytest.raises(ValueError, match="Extrapolated does not handle 'listed pairs'"):
+        carom.simulate(listed(radii), state, carom.Extrapolated(carom.MoreauMidpoint(solver=SOLVER)), t1=1.0, h=0.1)
     with pytest.raises(ValueError, match="SemismoothNewton needs the Delassus matrix"):
         carom.simulate(listed(radii), state, carom.MoreauMidpoint(), t1=1.0, h=0.1)
     with pytest.raises(ValueError, match="AcceleratedGaussSeidel solves contacts of listed pairs"):

@@ -27,6 +27,7 @@ from carom.names import register
 from carom.running.compiled import traced_once
 from carom.solvers.roots import repeated
 from carom.state import Numbers, State, Status, Step, shortened
+from carom.systems.features import Feature
 from carom.systems.system import System
 
 _SAME = 1e-9  # relative size of steps that count as equal
@@ -106,8 +107,8 @@ class Extrapolated(AbstractMethod):
 
     @property
     def handles(self) -> frozenset[str]:  # pyright: ignore
-        """What the base handles."""
-        return self.base.handles
+        """What the base handles, but for listed pairs: substeps would need lists of their own."""
+        return self.base.handles - {Feature.LISTED_PAIRS}
 
     @property
     def gives(self) -> frozenset[Gives]:  # pyright: ignore
