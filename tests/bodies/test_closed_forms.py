@@ -26,24 +26,6 @@ def test_a_disk_that_slides_comes_to_roll_with_two_thirds_of_its_speed(friction)
     assert sol.t[rolls][0] == pytest.approx(slides, abs=1.1e-3)
 
 
-def test_a_column_of_disks_rests_and_each_carries_those_above_it():
-    n, tower = 5, carom.Bodies(5, dof=3)
-    contacts = [
-        carom.Contacts.between(tower, carom.shapes.disk, data=1.0, search=carom.CellList(2.0, 0.3), friction=0.3),
-        carom.Contacts.each(tower, carom.shapes.half_plane((0, 1)), data=1.0, friction=0.3),
-    ]
-    system = carom.System(tower.mass(1.0, 1.0, 0.5), tower.each(lambda q: q[1]), contacts=contacts)
-    q = np.column_stack([np.zeros(n), 1.0 + 2.0 * np.arange(n), np.zeros(n)])
-    sol = carom.simulate(system, carom.State(q.ravel(), np.zeros(3 * n)), METHOD, t1=2.0, h=0.01)
-    np.testing.assert_allclose(sol.v[-1], 0.0, atol=1e-10)
-    np.testing.assert_allclose(sol.q[-1], q.ravel(), atol=n * n * 0.01**2)  # each contact closes once by g h^2 or less
-    between, floor = sol.carry.pairs.force
-    pairs = sol.carry.pairs.found[0]
-    carried = {int(b): float(f) for b, f, there in zip(pairs.b, between[0], pairs.valid) if there and f > 1e-6}
-    assert carried == pytest.approx({i: n - i for i in range(1, n)}, abs=1e-9)
-    assert float(floor[0, 0]) == pytest.approx(n, abs=1e-9)
-
-
 def test_a_sphere_that_slides_comes_to_roll_with_five_sevenths_of_its_speed():
     """In space, with the places of spheres as coordinates and six velocities each."""
     ball = carom.Bodies(1, dof=6, coordinates=3)

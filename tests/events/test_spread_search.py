@@ -53,6 +53,7 @@ def test_a_spread_search_finds_the_steps_of_a_whole_one(how):
     same(spread, carom.simulate(*BALL, WHOLE, **how))
 
 
+@pytest.mark.slow
 def test_rejected_steps_begin_their_search_anew():
     oscillator = carom.models.oscillator_with_stop(preload=0.3)
     spread, whole = (carom.simulate(*oscillator, method, t1=4.0, stepping=CONTROL) for method in (SPREAD, WHOLE))
@@ -94,7 +95,13 @@ LANES = {
 }
 
 
-@pytest.mark.parametrize(("models", "how"), LANES.values(), ids=LANES)
+@pytest.mark.parametrize(
+    ("models", "how"),
+    [
+        pytest.param(*case, id=name, marks=[pytest.mark.slow] if "adaptive" in name else [])
+        for name, case in LANES.items()
+    ],
+)
 def test_lanes_with_events_at_different_times_equal_single_runs(models, how):
     for (system, state), lane in zip(models, carom.simulate_batch(*zip(*models), WHOLE, t1=4.0, **how)):
         alone = carom.simulate(system, state, WHOLE, t1=4.0, **how)

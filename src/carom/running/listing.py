@@ -23,6 +23,7 @@ from carom.systems.body_contacts import PairContacts
 from carom.systems.listed_pairs import PairData, left, places, relisted, stale, wider
 from carom.systems.system import System
 
+_ROUNDING = 1e-12  # of the coordinates: an overlap as small is none
 _MOST_BYTES = 0.5  # of the machine's memory
 
 
@@ -103,7 +104,8 @@ def warn_of_overlaps(system: System, state: State, pairs: PairData | None, epoch
         return
     for group in system.since(epoch, pairs).contact_groups:
         gaps = np.asarray(group.gaps(system.given, jnp.zeros(()), state.q))
-        if isinstance(group, PairContacts) and gaps.size and gaps.min() < 0:
+        rounding = _ROUNDING * (1.0 + np.abs(state.q).max())
+        if isinstance(group, PairContacts) and gaps.size and gaps.min() < -rounding:
             i = int(np.argmin(gaps))
             a, b = (int(side[i]) for side in group.numbers)
             others = int((gaps < 0).sum()) - 1
