@@ -150,9 +150,10 @@ class Solution:
 
     @property
     def stats(self) -> dict[str, float]:
-        """Counters (accepted, rejected, evaluations, iterations) and times."""
-        counts = self.carry.counts
-        return dict(zip(counts.names, np.asarray(counts.values).tolist())) | self.timing
+        """Counters (accepted, rejected, evaluations, iterations; of listed pairs also unsolved) and times."""
+        counts, pairs = self.carry.counts, self.carry.pairs
+        unsolved = {} if pairs is None else {"unsolved": int(pairs.unsolved)}
+        return dict(zip(counts.names, np.asarray(counts.values).tolist())) | unsolved | self.timing
 
     @cached_property
     def account(self) -> Account:

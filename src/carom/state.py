@@ -120,7 +120,6 @@ class Info(eqx.Module):
     """What only the step knows. Fields left None take no room in the stored rows.
 
     `local_error` estimates the error of this step in q and in v; it is for the stepping alone and never stored.
-    `unsolved` says that a contact solver went on with the best it found; it is counted, not stored.
     """
 
     status: Int[Array, ""] = eqx.field(default=Status.OK, converter=jnp.int32)
@@ -128,7 +127,6 @@ class Info(eqx.Module):
     iterations: Int[Array, ""] = eqx.field(default=0, converter=jnp.int32)
     evaluations: Int[Array, ""] = eqx.field(default=1, converter=jnp.int32)
     local_error: tuple[Array, Array] | None = None
-    unsolved: Array | None = None
     error: Array | None = None
     order: Array | None = None
     v_minus: Array | None = None
@@ -157,20 +155,19 @@ class Step(eqx.Module):
 class Counts(eqx.Module):
     """Counters of a run, rejected attempts included: one vector, so that counting is one kernel."""
 
-    values: Int[Array, " 5"]
+    values: Int[Array, " 4"]
 
-    names: ClassVar[tuple[str, ...]] = ("accepted", "rejected", "evaluations", "iterations", "unsolved")
+    names: ClassVar[tuple[str, ...]] = ("accepted", "rejected", "evaluations", "iterations")
 
     @classmethod
     def zero(cls) -> Counts:
         """All counters at zero."""
-        return cls(jnp.zeros(5, jnp.int64))
+        return cls(jnp.zeros(4, jnp.int64))
 
     def add(self, info: Info, accepted: Array) -> Counts:
         """The counters after one more attempt."""
         ok = jnp.asarray(accepted, jnp.int64)
-        unsolved = 0 if info.unsolved is None else ok * info.unsolved
-        new = (ok, 1 - ok, info.evaluations, info.iterations, unsolved)
+        new = (ok, 1 - ok, info.evaluations, info.iterations)
         return Counts(self.values + jnp.stack([jnp.asarray(n, jnp.int64) for n in new]))
 
 

@@ -67,7 +67,7 @@ def within_lists(problem: Any, old: Carry, new: Carry, row: Row) -> tuple[Carry,
     system = problem.system.since(old.epoch, old.pairs)
     lost = (new.status == Status.OK) & left(system, new.state.t, new.state.q, old.pairs)
     back = eqx.tree_at(lambda c: c.pairs, old, wider(system, old.state, new.state, old.pairs))
-    rejected = eqx.tree_at(lambda c: c.values, new.counts, new.counts.values + jnp.array([-1, 1, 0, 0, 0]))
+    rejected = eqx.tree_at(lambda c: c.values, new.counts, new.counts.values + jnp.array([-1, 1, 0, 0]))
     back = eqx.tree_at(lambda c: (c.counts, c.work, c.kept), back, (rejected, new.work, new.kept), is_leaf=_is_none)
     carry = jax.tree.map(lambda a, b: jnp.where(lost, a, b), back, new)
     k = jnp.where(lost, old.k, row.k)
@@ -92,7 +92,7 @@ def first_pairs(system: System, state: State, epoch: Any, rooms: Any = None) -> 
     lists, rooms = zip(
         *(_first_list(group, state, t, room) for group, room in zip(groups, rooms or [None] * len(groups)))
     )
-    bare = PairData(lists, (), jnp.zeros(()), jnp.zeros(()), rooms)
+    bare = PairData(lists, (), jnp.zeros(()), jnp.zeros(()), jnp.zeros((), jnp.int64), rooms)
     seen = system.since(epoch, bare)
     force = tuple(_no_force(seen, group, state) for group in seen.contact_groups)
     return eqx.tree_at(lambda p: p.force, bare, force)
@@ -183,4 +183,4 @@ def with_room(pairs: PairData, rooms: tuple[Capacity | None, ...]) -> PairData:
         longer = (found, own.T) if found is None or room is None else padded(found, own.T, room)
         lists.append(longer[0])
         force.append(longer[1].T)
-    return PairData(tuple(lists), tuple(force), pairs.margin, pairs.least, rooms)
+    return PairData(tuple(lists), tuple(force), pairs.margin, pairs.least, pairs.unsolved, rooms)

@@ -26,13 +26,14 @@ class PairData(eqx.Module):
     """The lists of a system's groups of contacts (None for those without), and what is remembered of each contact.
 
     `found` are the lists, `force` the mean forces of the last step (R, K), `margin` how far lists look beyond the reach
-    of bodies, `least` the margin that the next lists must have.
+    of bodies, `least` the margin that the next lists must have, `unsolved` the steps that were not solved well enough.
     """
 
     found: tuple[Pairs | None, ...]
     force: tuple[Array, ...]
     margin: Array
     least: Array
+    unsolved: Array
     capacity: tuple[Capacity | None, ...] = eqx.field(static=True)
 
     @property
@@ -45,9 +46,10 @@ class PairData(eqx.Module):
         """The forces of the last step, in the order of rows."""
         return W.stacked(self.force)
 
-    def with_forces(self, W: BodyDirections, forces: Array) -> PairData:
-        """The same lists after a step."""
-        return eqx.tree_at(lambda p: p.force, self, W.by_group(forces))
+    def after(self, W: BodyDirections, forces: Array, unsolved: Array | None) -> PairData:
+        """The same lists after a step, which was solved or went on with the best that was found."""
+        count = self.unsolved if unsolved is None else self.unsolved + unsolved
+        return eqx.tree_at(lambda p: (p.force, p.unsolved), self, (W.by_group(forces), count))
 
     @property
     def trouble(self) -> Array:
@@ -90,7 +92,7 @@ def relisted(system: Any, state: State, pairs: PairData, h: Array) -> PairData:
         new = coloured(search.find(places(group, state.q), system.epoch + state.t, room), room)
         lists.append(new)
         force.append(moved(old, new, own.T).T)
-    return PairData(tuple(lists), tuple(force), margin, jnp.zeros_like(margin), pairs.capacity)
+    return PairData(tuple(lists), tuple(force), margin, jnp.zeros_like(margin), pairs.unsolved, pairs.capacity)
 
 
 def wider(system: Any, before: State, after: State, pairs: PairData) -> PairData:

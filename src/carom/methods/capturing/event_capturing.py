@@ -264,6 +264,10 @@ class EventCapturing(AbstractMethod):
         went, memory, status = choose(found.pending, stays, (step.state, step.memory, step.info.status))
         return Step(went, memory, eqx.tree_at(lambda i: i.status, step.info, status), found.pending)
 
+    def ended(self, search: Search) -> Search:
+        """The search after a step; one that is not spread leaves it untouched, so that it leaves the compiled loop."""
+        return search.closed() if self.spread else search
+
     def piece_over(self, system: System, state: State, now: Phase, start: Motion, found: Found, h: Array) -> Step:
         """The step that ends where the last trial does."""
         search, trial, tau = found.search, found.trial, found.trial.tau
@@ -278,7 +282,7 @@ class EventCapturing(AbstractMethod):
         whole = tau >= h
         count = jnp.where(whole, 0, now.memory.events + (changed | jnp.any(located))).astype(jnp.int32)
         grid = (now.nominal, ~whole, count)
-        memory = CaptureMemory(new, located, modes.numbers, changed, *grid, now.memory.search.closed())
+        memory = CaptureMemory(new, located, modes.numbers, changed, *grid, self.ended(now.memory.search))
         free = laws.rows - laws.bilateral
         ends = (system.rate(state.t + tau, trial.piece.q, trial.piece.v), trial.at.acceleration)
         local_error = tuple(e + tau * self.tableau.error[-1] * f for e, f in zip(trial.piece.error, ends))
@@ -317,7 +321,7 @@ class EventCapturing(AbstractMethod):
         event = jnp.where(bounced, Event.BOUNCES, events(laws, last, number)).astype(jnp.int32)
         none = (jnp.zeros_like(q), jnp.zeros_like(v))
         info = eqx.tree_at(lambda i: (i.event, i.local_error), info, (event, none), is_leaf=lambda x: x is None)
-        none, count, search = jnp.zeros(n, bool), now.memory.events + 1, now.memory.search.closed()
+        none, count, search = jnp.zeros(n, bool), now.memory.events + 1, self.ended(now.memory.search)
         memory = CaptureMemory(new, none, number, True, now.nominal, window < h, count, search)
         return Step(state.moved(t, q, v), memory, info, jnp.asarray(False) if self.spread else None)
 

@@ -48,7 +48,6 @@ def summary(rows: ContactRows, problem: ContactProblem, result: ContactResult) -
         status=result.status,
         residual=result.residual,
         iterations=result.iterations,
-        unsolved=result.unsolved,
         work=W.summed(0.5 * P * (rows.gamma + gamma_E))[None],
         extra={
             "contacts": jnp.sum(problem.active).astype(float),

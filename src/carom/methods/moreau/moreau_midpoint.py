@@ -92,7 +92,7 @@ class MoreauMidpoint(AbstractMethod):
 
     def review(self, solution: Any) -> None:
         """Warn of steps that went on with impulses that were not good enough."""
-        if unsolved := int(solution.stats["unsolved"]):
+        if unsolved := int(solution.stats.get("unsolved", 0)):
             steps, tol = int(solution.stats["accepted"]), float(getattr(self.solver, "tol", 0.0))
             told = f"{unsolved} of {steps} steps were not solved to tol = {tol:g}; each took the best impulses found"
             warnings.warn(f"{told}: raise the solver's max_iter, or take smaller steps", stacklevel=users_frame())
@@ -133,7 +133,7 @@ class MoreauMidpoint(AbstractMethod):
         u_E = u + du + W_M.force(result.P)  # (15)
         q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))  # (21)
         if system.pairs is not None:
-            pairs = system.pairs.with_forces(rows.W, result.P / h)
+            pairs = system.pairs.after(rows.W, result.P / h, result.unsolved)
             return Step(state.moved(t + h, q_E, u_E), memory, summary(rows, problem, result), pairs=pairs)
         if system.constraints is not None:
             q_E, u_E = onto_constraints(system, t + h, q_E, u_E, rows, W_M)
