@@ -12,6 +12,7 @@ from carom.pairs.lists import memory as memory
 from carom.pairs.lists import moved as moved
 from carom.pairs.lists import padded as padded
 from carom.pairs.lists import tight as tight
+from carom.pairs.lists import with_spare_colours as with_spare_colours
 from carom.pairs.searches import AbstractSearch as AbstractSearch
 from carom.pairs.searches import AllPairs as AllPairs
 from carom.pairs.searches import Fixed as Fixed

@@ -162,8 +162,12 @@ def tight(pairs: Pairs) -> Capacity:
     Example:
         >>> capacity = tight(coloured(search.find(x, t, capacity), capacity))
     """
-    room = grown(Capacity(16, 16, (8,)), pairs)
-    spare = (room.colours[-1] // 2, 8)
+    return with_spare_colours(grown(Capacity(16, 16, (8,)), pairs))
+
+
+def with_spare_colours(room: Capacity) -> Capacity:
+    """The same room and two colours more, so that not every new one needs a new program."""
+    spare = (max(8, room.colours[-1] // 2), 8)
     return room._replace(pairs=room.pairs + sum(spare), colours=room.colours + spare)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.arguments import users_frame
-from carom.pairs import Capacity, Pairs, coloured, grown, memory, padded, tight
+from carom.pairs import Capacity, Pairs, coloured, grown, memory, padded, tight, with_spare_colours
 from carom.pairs.lists import NOT_FINITE
 from carom.state import Carry, Row, State, Status
 from carom.systems.body_contacts import PairContacts
@@ -167,7 +167,7 @@ def roomier(carry: Carry) -> Carry:
     """The carry of a run (or batch) that stopped for want of room, with more of it."""
     pairs, rooms = carry.pairs, []
     for found, room in zip(pairs.found, pairs.capacity):
-        rooms.append(None if found is None else grown(room, found))
+        rooms.append(None if found is None else with_spare_colours(grown(room, found)))
         if found is not None:
             refuse_memory(rooms[-1], *found.reference.shape[-2:])
     more = lambda p: with_room(p, tuple(rooms))  # noqa: E731
