@@ -65,7 +65,10 @@ _MESSAGES = {
         "a method that declares whole steps stopped short",
         "Leave Gives.WHOLE_STEPS out of what the method gives",
     ),
-    Status.LIST_FULL: ("a list of pairs has no room for all of them", "Resume the run: lists are made roomier"),
+    Status.LIST_FULL: (
+        "the list of pairs would take more than half of the memory",
+        "Lower reach or skin of the search, or the step",
+    ),
     Status.NO_CONSISTENT_MODE: (
         "no mode of the contacts is consistent",
         "Lower the friction: rigid contact has no solution here",

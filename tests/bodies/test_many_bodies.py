@@ -1,5 +1,6 @@
 """Many bodies in rigid contact: lists of pairs, solvers without a matrix, and the laws they must keep."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -172,6 +173,53 @@ CELLS = carom.CellList(2.0, 0.3)
 def test_bodies_that_cannot_be_are_refused_in_one_sentence(make, told):
     with pytest.raises((ValueError, TypeError), match=told):
         make()
+
+
+def beside(**more):
+    """Two disks with a list, and something else."""
+    pair = carom.Bodies(2, dof=3)
+    contacts = [carom.Contacts.between(pair, carom.shapes.disk, data=1.0, search=CELLS), *more.pop("contacts", [])]
+    return carom.System(more.pop("mass", 1.0), contacts=contacts, **more)
+
+
+@pytest.mark.parametrize(
+    ("system", "told"),
+    [
+        (beside(contacts=[carom.Contacts(lambda q: q[:1])]), "use Contacts.each in place of"),
+        (
+            beside(contacts=[carom.Contacts.each(carom.Bodies(3, dof=2), carom.shapes.half_plane((0, 1)), data=1.0)]),
+            "the same Bodies",
+        ),
+        (beside(constraints=lambda q: q[:1]), "neither friction elements nor bilateral constraints"),
+        (beside(friction=carom.FrictionElements(lambda q, v: v[:1], 1.0)), "neither friction elements"),
+        (beside(mass=np.eye(6)), "masses that are a number or one per velocity"),
+    ],
+)
+def test_what_cannot_stand_beside_listed_pairs_is_refused_by_name(system, told):
+    state = carom.State(np.arange(6.0), np.zeros(6))
+    with pytest.raises(ValueError, match=f"MoreauMidpoint: .*{told}"):
+        carom.simulate(system, state, carom.MoreauMidpoint(solver=SOLVER), t1=0.1, h=0.1)
+
+
+def test_a_shape_that_is_not_a_number_ends_the_run_where_it_appears():
+    pair = carom.Bodies(2, dof=3)
+    torn = carom.Shape(lambda a, b: jnp.where(b[0] > 1.5, jnp.nan, b[0] - a[0]), dimension=2)
+    system = carom.System(1.0, contacts=carom.Contacts.between(pair, torn, search=carom.Fixed([[0, 1]])))
+    state = carom.State([0.0, 0, 0, 1.0, 0, 0], [0.0, 0, 0, 1.0, 0, 0])
+    with pytest.raises(carom.SimulationError, match="NaN|not finite") as error:
+        carom.simulate(system, state, carom.MoreauMidpoint(solver=SOLVER), t1=1.0, h=0.1)
+    assert error.value.solution.t[-1] == pytest.approx(0.4, abs=0.11)
+
+
+def test_several_lists_that_lack_room_at_once_are_made_roomier(monkeypatch):
+    """Two groups of the same bodies: trouble of one kind in both is still that trouble."""
+    radii, state = start(5)
+    laws = {"search": CELLS, "data": radii, "restitution": 0.3}
+    halves = [carom.Contacts.between(GRAINS, carom.shapes.disk, **laws) for _ in range(2)]
+    mass = radii**2
+    system = carom.System(GRAINS.mass(mass, mass, 0.5 * mass * radii**2), contacts=halves)
+    monkeypatch.setattr(listing, "tight", lambda pairs: tight(pairs)._replace(colours=tight(pairs).colours[:1]))
+    assert run(system, state, steps=5, solver=carom.AcceleratedGaussSeidel(tol=1e-8)).status == carom.Status.OK
 
 
 def test_methods_steppings_and_solvers_without_lists_refuse_them():

@@ -164,12 +164,16 @@ def refuse_memory(room: Capacity, count: int, dimension: int) -> None:
 
 
 def roomier(carry: Carry) -> Carry:
-    """The carry of a run (or batch) that stopped for want of room, with more of it."""
+    """The carry of a run (or batch) that stopped for want of room, with more of it; as it was where memory lacks."""
     pairs, rooms = carry.pairs, []
     for found, room in zip(pairs.found, pairs.capacity):
         rooms.append(None if found is None else with_spare_colours(grown(room, found)))
-        if found is not None:
-            refuse_memory(rooms[-1], *found.reference.shape[-2:])
+    try:
+        for found, room in zip(pairs.found, rooms):
+            if found is not None:
+                refuse_memory(room, *found.reference.shape[-2:])
+    except MemoryError:
+        return carry
     more = lambda p: with_room(p, tuple(rooms))  # noqa: E731
     new = jax.vmap(more)(pairs) if carry.k.ndim else more(pairs)
     status = jnp.where(carry.status == Status.LIST_FULL, Status.OK, carry.status).astype(carry.status.dtype)

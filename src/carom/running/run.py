@@ -116,7 +116,8 @@ class Run:
         count, attempts, alive, self.failed = np.asarray(summary).tolist()
         if self.failed and carry.pairs is not None and np.any(np.asarray(carry.status) == Status.LIST_FULL):
             carry, self.compiled_start = roomier(carry), None
-            alive, self.failed = True, bool(np.any(np.asarray(carry.status) != Status.OK))
+            self.failed = bool(np.any(np.asarray(carry.status) != Status.OK))
+            alive = not np.any(np.asarray(carry.status) == Status.LIST_FULL)
         self.finished = not alive
         if count:
             filled = filled_rows(buffer, count)

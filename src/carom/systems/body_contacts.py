@@ -262,6 +262,22 @@ class WorldContacts(AbstractBodyContacts):
         return slip.reshape(self.walls, -1)
 
 
+def misfit_of_lists(system: Any) -> str | None:
+    """What a system with listed pairs has beside them that no block of bodies can hold; None if nothing."""
+    groups = system.contact_groups
+    if not any(group.is_listed for group in groups):
+        return None
+    if not all(isinstance(group, AbstractBodyContacts) for group in groups):
+        return "beside listed pairs all contacts must be those of bodies: use Contacts.each in place of Contacts(gap)"
+    if len({(group.bodies.count, group.bodies.dof, group.bodies.coordinates) for group in groups}) > 1:
+        return "all contacts of a system with listed pairs must cut q and v into the same Bodies"
+    if system.friction is not None or system.constraints is not None:
+        return "listed pairs stand beside neither friction elements nor bilateral constraints"
+    if callable(system.mass) or system.mass.ndim > 1:
+        return "listed pairs need masses that are a number or one per velocity: use bodies.mass(...)"
+    return None
+
+
 def _taken_at(tree: Any, places: Array) -> Any:
     """The rows of arrays at these places."""
     return jax.tree.map(lambda leaf: leaf.at[places].get(mode="clip"), tree)

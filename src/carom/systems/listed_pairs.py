@@ -7,6 +7,7 @@ bodies farther than that.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import equinox as eqx
@@ -54,7 +55,7 @@ class PairData(eqx.Module):
     @property
     def trouble(self) -> Array:
         """The bits of `Pairs.trouble` of all lists."""
-        return sum((p.trouble for p in self.found if p is not None), jnp.zeros((), jnp.int32))
+        return reduce(jnp.bitwise_or, (p.trouble for p in self.found if p is not None))
 
 
 def places(group: PairContacts, q: Array) -> Array:
@@ -63,9 +64,9 @@ def places(group: PairContacts, q: Array) -> Array:
 
 
 def stale(system: Any, state: State, pairs: PairData, h: Array) -> Array:
-    """Whether lists may lack a pair here, or after a step of size h with the present velocities."""
+    """Whether lists lack a pair for want of room, or may lack one here or after a step h with the present velocities."""
     rate = system.rate(state.t, state.q, state.v)
-    wanted = pairs.least > pairs.margin
+    wanted = (pairs.least > pairs.margin) | (pairs.trouble != 0)
     return wanted | left(system, state.t, state.q, pairs) | left(system, state.t + h, state.q + h * rate, pairs)
 
 

@@ -32,6 +32,7 @@ from carom.solvers.self_stress import without_self_stress
 from carom.solvers.semismooth import SemismoothNewton
 from carom.solvers.small import inverse_small
 from carom.state import Info, State, Step
+from carom.systems.body_contacts import misfit_of_lists
 from carom.systems.contact_rows import (
     ContactRows,
     contact_rows,
@@ -87,6 +88,8 @@ class MoreauMidpoint(AbstractMethod):
         """Regularised variables have no relative velocities; solvers want a matrix, or lists."""
         if system.shift is not None:
             return "MoreauMidpoint: pass the system itself, not a regularised one"
+        if misfit := misfit_of_lists(system):
+            return f"MoreauMidpoint: {misfit}"
         has_laws = system.features & (NONSMOOTH | {Feature.CONSTRAINTS})
         return self.solver.objection(system.is_listed) if has_laws else None
 
