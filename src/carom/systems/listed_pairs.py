@@ -64,7 +64,7 @@ def places(group: PairContacts, q: Array) -> Array:
 
 
 def stale(system: Any, state: State, pairs: PairData, h: Array) -> Array:
-    """Whether lists lack a pair for want of room, or may lack one here or after a step h with the present velocities."""
+    """Whether lists lack a pair for want of room, or may lack one here or after a step h with these velocities."""
     rate = system.rate(state.t, state.q, state.v)
     wanted = (pairs.least > pairs.margin) | (pairs.trouble != 0)
     return wanted | left(system, state.t, state.q, pairs) | left(system, state.t + h, state.q + h * rate, pairs)
