@@ -109,6 +109,19 @@ class Columns(Mapping[str, np.ndarray]):
             self.known[name] = values.astype(int) if name in _WHOLE else values
         return self.known[name]
 
+    @property
+    def count(self) -> int:
+        """Rows, the start among them."""
+        return 1 + sum(len(chunk) for chunk in self.chunks)
+
+    def row(self, name: str, i: int) -> np.ndarray:
+        """Row `i` of a column, flat; the column is not put together for it."""
+        place, shape = self.fields[name]
+        if i == 0:
+            return self._first(name, shape).ravel()
+        chunk = next(chunk for chunk in self.chunks if (i := i - len(chunk)) <= 0)
+        return chunk[i - 1, place]
+
     def _first(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
         """Row 0, the start; before the epoch of the carry if another run came before."""
         if name == "elapsed":
@@ -131,9 +144,9 @@ def append(stores: list[RowStore], layout: Any, rows: np.ndarray) -> None:
         fields = _fields(layout.names, layout.shapes)
         for store in stores:
             store.fields = fields
-    k, keep = rows[:, :, 0], rows[:, :, 1] > 0
-    after_newest = np.all(k[:1] > np.array([store.newest for store in stores]), axis=0)
-    follows = after_newest & np.all(keep, axis=0) & np.all(k[1:] > k[:-1], axis=0)
+    k = rows[:, :, 0]
+    before = np.concatenate([[[store.newest for store in stores]], k[:-1]])
+    follows = ((k > before) & (rows[:, :, 1] > 0)).all(axis=0)
     for lane, store in enumerate(stores):
         (store.add if follows[lane] else store.append)(rows[:, lane])
 
@@ -142,6 +155,7 @@ Fields = dict[str, tuple[slice, tuple[int, ...]]]
 
 
 @functools.lru_cache
+@functools.cache
 def _fields(names: tuple[str, ...], shapes: tuple[tuple[int, ...], ...]) -> Fields:
     """Where each field stands in a packed row, and its shape."""
     ends = itertools.accumulate(math.prod(shape) for shape in shapes)

@@ -43,7 +43,7 @@ def segment_ends(system: System, state: State, t1: float) -> np.ndarray:
     if not math.isfinite(t1):
         msg = f"t1 must be finite, got t1 = {t1}"
         raise ValueError(msg)
-    return instants(system, float(state.t), t1)
+    return instants(system, float(np.asarray(state.t)), t1)
 
 
 def instants(system: System, t0: float, t1: float) -> np.ndarray:
@@ -208,7 +208,7 @@ def refuse_features(
     if not jax.config.read("jax_enable_x64"):
         msg = "carom needs 64-bit floats: remove CAROM_X64=0 or set jax_enable_x64"
         raise ValueError(msg)
-    unhandled = sorted(features(system) - method.handles)
+    unhandled = sorted(system.features - method.handles)
     if unhandled:
         msg = f"{type(method).__name__} does not handle {names_of(unhandled)} of this system"
         raise ValueError(msg)
@@ -216,7 +216,7 @@ def refuse_features(
     if missing:
         msg = f"{type(stepping).__name__} needs {names_of(missing)}, which {type(method).__name__} does not give"
         raise ValueError(msg)
-    if system.is_listed and type(stepping).ahead is AbstractStepping.ahead:
+    if Feature.LISTED_PAIRS in system.features and type(stepping).ahead is AbstractStepping.ahead:
         msg = f"{type(stepping).__name__} does not take lists of pairs: use h= or carom.Prescribed"
         raise ValueError(msg)
     if ends[-1] < ends[0] and Gives.BACKWARD not in method.gives:
@@ -232,12 +232,6 @@ def sees_time(system: System) -> bool:
     """Whether any function of the system takes t."""
     functions = jax.tree.leaves(system, is_leaf=lambda x: isinstance(x, UserFunction))
     return any(isinstance(f, UserFunction) and "t" in f.takes for f in functions)
-
-
-@remembered
-def features(system: System) -> frozenset[Feature]:
-    """The system's features, looked up once."""
-    return system.features
 
 
 def chosen_stepping(h: float | None, stepping: AbstractStepping | None) -> AbstractStepping:

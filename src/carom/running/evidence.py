@@ -56,11 +56,12 @@ def moves(system: System) -> bool:
 
 def warn_of_created_energy(solution: Solution) -> None:
     """Warn if velocities grow on and on and no force explains it; to look at three rows costs little."""
-    n = len(solution.columns["k"])
+    rows = solution.columns
+    n = rows.count
     if n < _FEWEST and solution.carry.state.v.size > _MANY:  # to fetch the start would take longer than some steps
         return
-    v = solution.columns["v"]
-    first, second, third = (v[i] @ v[i] for i in ((n // 3, 2 * n // 3, n - 1) if n >= _FEWEST else (0, 0, n - 1)))
+    looked_at = (n // 3, 2 * n // 3, n - 1) if n >= _FEWEST else (0, 0, n - 1)
+    first, second, third = (v @ v for v in (rows.row("v", i) for i in looked_at))
     steadily, at_once = third > _GROWTH**2 * second > _GROWTH**4 * first, third > _BURST**2 * max(first, second) > 0
     if (steadily or at_once) and created_energy(solution) > CREATED:
         energy = solution.account.energy

@@ -20,6 +20,7 @@ from carom.pairs import Capacity, Pairs, coloured, grown, memory, padded, tight,
 from carom.pairs.lists import NOT_FINITE
 from carom.state import Carry, Row, State, Status
 from carom.systems.body_contacts import PairContacts
+from carom.systems.features import Feature
 from carom.systems.listed_pairs import PairData, left, places, relisted, stale, wider
 from carom.systems.system import System
 
@@ -86,7 +87,7 @@ def first_pairs(system: System, state: State, epoch: Any, rooms: Any = None) -> 
 
     `rooms` are those the lists of this run had before.
     """
-    if not system.is_listed:
+    if Feature.LISTED_PAIRS not in system.features:
         return None
     t, groups = np.asarray(epoch, float), system.contact_groups
     lists, rooms = zip(

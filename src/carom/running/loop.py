@@ -28,6 +28,7 @@ from carom.systems.features import NONSMOOTH
 from carom.systems.system import System
 
 _BUFFER_BYTES = 32e6
+_SMALL = 64  # numbers: XLA calls arrays up to this small, 512 bytes
 _NARROW = 1000  # numbers in a row; writing fewer costs less than deciding not to
 traces = 0
 
@@ -182,7 +183,9 @@ def advance(
     lane = row if lanes is None else jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), row)
     layout = Layout.of(lane)
     room = max(1, min(rows, int(_BUFFER_BYTES / (8 * layout.width * (lanes or 1)))))
-    shape = (room, layout.width) if lanes is None else (room, lanes, layout.width)
+    turn = batch_turn if lanes is not None else narrow_turn if layout.width <= _NARROW else wide_turn
+    spare = together(layout.width) if turn is narrow_turn else 0
+    shape = (room + spare, layout.width) if lanes is None else (room, lanes, layout.width)
     buffer = jax.lax.empty(shape, jnp.float64)  # to fill it with zeros takes as long as a short run
     most_rows = jnp.minimum(limits[0], room)
     first = carry.kept
@@ -198,7 +201,6 @@ def advance(
         crowded = None if problem.keeps is None else problem.keeps.crowded(first, carry.kept)
         return goes_on if crowded is None else goes_on & ~crowded
 
-    turn = batch_turn if lanes is not None else narrow_turn if layout.width <= _NARROW else wide_turn
     body = partial(turn, partial(tried, problem), running)
     carry, buffer, counts = jax.lax.while_loop(running, body, (carry, buffer, jnp.zeros(2, jnp.int64)))
     failed = jnp.any(carry.status != Status.OK)
@@ -206,24 +208,31 @@ def advance(
 
 
 def narrow_turn(tried: Any, running: Any, loop: Any) -> Any:
-    """Attempts until one leaves a row, which is written.
+    """Attempts until they have left a few rows, which are written together.
 
     They are a loop of their own, which does not touch the buffer and holds small arrays only, and of kernels outside
     it there are few. XLA then runs all of them one after the other, without its thread pool.
     """
+    carry, buffer, counts = loop
+    rows, width = counts[0], buffer.shape[1]
+    few = together(width)
 
     def one(inner):
-        carry, _, counts, _ = inner
+        carry, packed, counts, _ = inner
         new, row = tried(carry)
         emitted = row.keep | (row.k < carry.k)
+        packed = _put(packed, pack(row), counts[0] - rows)
         counts = _counted(counts, emitted)
-        return new, pack(row), counts, running((new, None, counts)) & ~emitted
+        return new, packed, counts, running((new, None, counts)) & (counts[0] - rows < few)
 
-    carry, buffer, counts = loop
-    rows = counts[0]
-    start = (carry, jnp.zeros(buffer.shape[1]), counts, jnp.asarray(True))
+    start = (carry, jnp.zeros((few, width)), counts, jnp.asarray(True))
     carry, packed, counts, _ = jax.lax.while_loop(lambda inner: inner[3], one, start)
-    return carry, _put(buffer, packed, rows), counts
+    return carry, jax.lax.dynamic_update_slice_in_dim(buffer, packed, rows, 0), counts
+
+
+def together(width: int) -> int:
+    """How many rows of this width are written together."""
+    return max(1, _SMALL // width)
 
 
 def wide_turn(tried: Any, running: Any, loop: Any) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.arguments import Given, UserFunction
+from carom.running.compiled import remembered
 from carom.systems.constrained import accelerations
 from carom.systems.contact import FrictionElements
 from carom.systems.contact_base import AbstractContacts
@@ -67,22 +68,7 @@ class Equations(eqx.Module):
     @property
     def features(self) -> frozenset[Feature]:
         """The features a method must handle to take this system."""
-        present = {
-            Feature.MASS_OF_Q: isinstance(self.mass, UserFunction),
-            Feature.MASS_MATRIX: not isinstance(self.mass, UserFunction) and self.mass.ndim == 2,
-            Feature.EXPLICIT_TIME: any(isinstance(p, UserFunction) and p.sees_time for p in self.potential.values()),
-            Feature.FORCES: bool(self.forces),
-            Feature.MULTIPLIER_FORCES: any("lam" in f.takes for f in self.forces.values()),
-            Feature.RATE_DAMPING: bool(self.rate_damping),
-            Feature.KINEMATICS: self.kinematics is not None or self.shift is not None,
-            Feature.CONSTRAINTS: self.constraints is not None,
-            Feature.NONHOLONOMIC: self.nonholonomic is not None,
-            Feature.HAMILTONIAN: self.hamiltonian is not None,
-            Feature.CONTACTS: self.contacts is not None,
-            Feature.FRICTION: self.friction is not None or any(group.has_friction for group in self.contact_groups),
-            Feature.LISTED_PAIRS: self.is_listed,
-        }
-        return frozenset(name for name, there in present.items() if there)
+        return _features(self)
 
     @property
     def is_listed(self) -> bool:
@@ -326,3 +312,23 @@ def seen(energy: Any, q: Array) -> Array:
     """An energy whose gradient is NaN where the energy is: `jnp.where` hides the NaN of its branches from gradients."""
     value = jnp.asarray(energy, float).reshape(())
     return value + 0.0 * jax.lax.stop_gradient(value) * q[0]
+
+
+@remembered
+def _features(system: Equations) -> frozenset[Feature]:
+    present = {
+        Feature.MASS_OF_Q: isinstance(system.mass, UserFunction),
+        Feature.MASS_MATRIX: not isinstance(system.mass, UserFunction) and system.mass.ndim == 2,
+        Feature.EXPLICIT_TIME: any(isinstance(p, UserFunction) and p.sees_time for p in system.potential.values()),
+        Feature.FORCES: bool(system.forces),
+        Feature.MULTIPLIER_FORCES: any("lam" in f.takes for f in system.forces.values()),
+        Feature.RATE_DAMPING: bool(system.rate_damping),
+        Feature.KINEMATICS: system.kinematics is not None or system.shift is not None,
+        Feature.CONSTRAINTS: system.constraints is not None,
+        Feature.NONHOLONOMIC: system.nonholonomic is not None,
+        Feature.HAMILTONIAN: system.hamiltonian is not None,
+        Feature.CONTACTS: system.contacts is not None,
+        Feature.FRICTION: system.friction is not None or any(group.has_friction for group in system.contact_groups),
+        Feature.LISTED_PAIRS: system.is_listed,
+    }
+    return frozenset(name for name, there in present.items() if there)
