@@ -22,6 +22,10 @@ class Account:
     extra: dict[str, np.ndarray] = field(default_factory=dict)
     totals: dict[str, float] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        worst = ", ".join(f"{name} {value:.3g}" for name, value in self.worst.items())
+        return f"<Account of {len(self.kinetic)} rows, worst {worst}>"
+
     @property
     def energy(self) -> np.ndarray:
         """Kinetic and potential energy together."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import platform
+import re
 import sys
 from collections.abc import Callable
 from importlib import metadata
@@ -17,25 +18,75 @@ def first_line(thing: Any) -> str:
     return (thing.__doc__ or "").strip().split("\n")[0]
 
 
-def list_all() -> None:
-    """Models, methods, steppings and papers, each with a line of what it is for."""
-    from rich.console import Console
-    from rich.table import Table
-
+def list_all(section: str | None, as_json: bool) -> None:
+    """Models by kind, methods, steppings and papers, each with a line of what it is for."""
     import carom
     from carom.capabilities import public_methods, public_steppings
 
+    kinds: dict[str, dict[str, str]] = {}
+    for name, fn in carom.models.registry.items():
+        kind = re.split(r": | \[|; |\.$| \(", first_line(sys.modules[fn.__module__]))[0]
+        kinds.setdefault(f"models: {kind}", {})[name] = first_line(fn)
     sections = {
-        "models": {name: first_line(fn) for name, fn in carom.models.registry.items()},
+        **kinds,
         "methods": {name: first_line(c) for name, c in public_methods().items()},
         "steppings": {name: first_line(c) for name, c in public_steppings().items()},
         "papers": dict(carom.papers.papers),
     }
-    for title, entries in sections.items():
-        table = Table(title=title, title_justify="left", show_header=False, box=None, pad_edge=False)
-        for name, line in entries.items():
-            table.add_row(f"[bold]{name}[/]", line)
-        Console().print(table, "")
+    names = list(dict.fromkeys(title.split(":")[0] for title in sections))
+    if section is not None and section not in names:
+        msg = f"there is no section '{section}'; there are {', '.join(names)}"
+        raise ValueError(msg)
+    shown = {title: x for title, x in sections.items() if section in (None, title.split(":")[0])}
+    if as_json:
+        print(json.dumps(shown, indent=1))
+        return
+    for title, entries in shown.items():
+        tell(title, entries)
+
+
+def tell(title: str, entries: dict[str, str]) -> None:
+    """A table of names and lines on the terminal."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(title=escape(title), title_justify="left", show_header=False, box=None, pad_edge=False)
+    for name, line in entries.items():
+        table.add_row(f"[bold]{escape(name)}[/]", escape(line))
+    Console().print(table, "")
+
+
+def show(name: str, as_json: bool, picture: Path | None) -> None:
+    """What a model is: its parameters with their defaults, coordinates, laws, and its usual run."""
+    import inspect
+
+    import carom
+    from carom.models.registry import refuse_unknown, usual_runs
+    from carom.systems.features import Feature
+
+    refuse_unknown(name)
+    fn = carom.models.registry[name]
+    system, state = fn()
+    about = {
+        "about": " ".join((inspect.getdoc(fn) or "").split("Example:")[0].split("Args:")[0].split()),
+        "parameters": {p.name: repr(p.default) for p in inspect.signature(fn).parameters.values()},
+        "coordinates": ", ".join(system.labels) or f"{state.q.size}, not named",
+        "units": ", ".join(system.units) or "none",
+        "it has": ", ".join(feature for feature in Feature if feature in system.features) or "a potential only",
+        "usual run": {key: str(value) for key, value in usual_runs[name].items()},
+    }
+    if as_json:
+        print(json.dumps(about, indent=1))
+    else:
+        tell(name, {key: value for key, value in about.items() if isinstance(value, str)})
+        for key in ("parameters", "usual run"):
+            tell(key, about[key])
+        print(f"carom run {name}")
+    if picture is not None:
+        from carom.reports.film import still
+
+        print(still(system, state, picture))
 
 
 def settings(pairs: list[str]) -> dict[str, Any]:
@@ -57,23 +108,42 @@ def run(
     what: str, given: dict[str, Any], pairs: list[str], out: Path, progress: bool | None = None, every: float = 10.0
 ) -> Path:
     """Run a model or a scenario file, print the evidence, leave the run, a figure and a report; returns the report."""
+    return carry_out(planned(what, given, pairs, out), progress, every)
+
+
+def planned(what: str, given: dict[str, Any], pairs: list[str], out: Path) -> Any:
+    """The run that a model or a scenario file stands for, with other settings where they are given."""
     from carom.files import scenario
 
     if what.endswith(".toml"):
-        if given or pairs:
-            msg = f"{what}: a scenario file takes no {', '.join(['--' + n for n in given] + ['--set'] * bool(pairs))}"
-            raise ValueError(msg)
-        plan = scenario.read(what, out)
-    else:
-        plan = scenario.from_options(what, given, settings(pairs), out)
-    return carry_out(plan, progress, every)
+        return scenario.read(what, out, given, settings(pairs))
+    return scenario.from_options(what, given, settings(pairs), out)
+
+
+def solve(
+    what: str, given: dict[str, Any], pairs: list[str], out: Path, rtol: float, progress: bool | None = None
+) -> Path:
+    """Run a model or a scenario file to an accuracy; method and steps are chosen by `carom.solve`."""
+    import carom
+
+    plan = planned(what, given, pairs, out)
+    outputs = outputs_of(plan)
+
+    def go() -> Any:
+        sol = carom.solve(plan.system, plan.state, t1=plan.t1, rtol=rtol, progress=progress)
+        sol.notes |= {"outputs": json.dumps(outputs)}
+        plan.path.parent.mkdir(parents=True, exist_ok=True)
+        sol.save(plan.path)
+        return sol
+
+    return told(plan.path, go, outputs)
 
 
 def carry_out(plan: Any, progress: bool | None, every: float) -> Path:
     """Simulate a plan and write its files."""
     from carom.files.parts import simulate_to
 
-    outputs = {"title": plan.title, "figure": plan.figure, "report": plan.report, "frames": plan.frames}
+    outputs = outputs_of(plan)
 
     def go() -> Any:
         return simulate_to(
@@ -90,6 +160,11 @@ def carry_out(plan: Any, progress: bool | None, every: float) -> Path:
         )
 
     return told(plan.path, go, outputs)
+
+
+def outputs_of(plan: Any) -> dict[str, Any]:
+    """What a plan leaves beside the run."""
+    return {"title": plan.title, "figure": plan.figure, "report": plan.report, "frames": plan.frames}
 
 
 def told(path: Path, go: Callable[[], Any], outputs: dict[str, Any]) -> Path:
@@ -180,7 +255,7 @@ def run_of(path: Path) -> Path:
     return path.with_suffix("") if path.name.endswith(".nc.d") else path
 
 
-def report(path: Path, out: Path | None, frames: int) -> None:
+def report(path: Path, out: Path | None, frames: int) -> Path:
     """Write the report of a stored run, or what the ending of `out` names, and print its path."""
     import carom
 
@@ -189,6 +264,7 @@ def report(path: Path, out: Path | None, frames: int) -> None:
     if target.exists():
         print(f"carom: replacing {target}", file=sys.stderr)
     print(written(carom.load(path), target, frames))
+    return target
 
 
 def written(run: Any, target: Path, frames: int) -> Path:
@@ -218,7 +294,7 @@ def summary(title: str, sol: Any, files: list[Path]) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from carom.files.plain import describe, spelt
+    from carom.plain import describe, spelt
     from carom.reports.evidence import worst
 
     stats, energy = sol.stats, sol.account.energy

@@ -146,7 +146,7 @@ def append(stores: list[RowStore], layout: Any, rows: np.ndarray) -> None:
             store.fields = fields
     k = rows[:, :, 0]
     before = np.concatenate([[[store.newest for store in stores]], k[:-1]])
-    follows = ((k > before) & (rows[:, :, 1] > 0)).all(axis=0)
+    follows = np.all((k > before) & (rows[:, :, 1] > 0), axis=0)
     for lane, store in enumerate(stores):
         (store.add if follows[lane] else store.append)(rows[:, lane])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import jax
 import jax.numpy as jnp
@@ -29,6 +29,29 @@ if TYPE_CHECKING:
     from carom.contact_problems import LocalProblem
 
 
+class Column:
+    """A recorded column as an attribute."""
+
+    def __init__(self, doc: str):
+        self.__doc__ = doc
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, solution: None, owner: type) -> Column: ...
+    @overload
+    def __get__(self, solution: Solution, owner: type) -> np.ndarray: ...
+    def __get__(self, solution: Solution | None, owner: type) -> Any:
+        """The column of a solution; those that were not recorded are told by `Solution.__getattr__`."""
+        if solution is None:
+            return self
+        try:
+            return solution.columns[self.name]
+        except KeyError:
+            raise AttributeError(self.name) from None
+
+
 class Solution:
     """The motion, row by row, with what the steps recorded.
 
@@ -38,6 +61,24 @@ class Solution:
     evidence, `stats` the counters; `choice` what `carom.solve` picked and why, None if the method was given; `notes`
     where a stored run comes from; `kept` what was asked for by `keep=`, by name.
     """
+
+    t = Column("Times of the rows; row 0 is the start.")
+    elapsed = Column("Time since the start.")
+    h = Column("Size of the step that ended in a row, 0 in row 0.")
+    q = Column("Coordinates, (rows, coordinates).")
+    v = Column("Velocities, (rows, velocities); right limits where they jump.")
+    v_minus = Column("Left limits of the velocities.")
+    k = Column("Number of the step.")
+    residual = Column("Residual of the equations of the step.")
+    iterations = Column("Iterations of the step.")
+    evaluations = Column("Evaluations of forces in the step.")
+    error = Column("Estimated error of the step over the tolerance.")
+    order = Column("Order of the step, where it varies.")
+    impulse = Column("Impulses of contacts and friction in the step, (rows, laws).")
+    mode = Column("Modes of contacts and friction after the step, (rows, laws).")
+    event = Column("Switching points of contacts and friction in the step, (rows, laws).")
+    multiplier = Column("Multipliers of the constraints, (rows, constraints).")
+    work = Column("Work of contacts and friction in the step, (rows, laws).")
 
     def __init__(
         self,
@@ -56,15 +97,21 @@ class Solution:
         self.keeps: Any = None
         self.kept: dict[str, Any] = {}
 
-    def __getattr__(self, name: str) -> Any:
-        columns = self.__dict__.get("columns", {})
-        if name in columns:
-            return columns[name]
-        if name in ("impulse", "mode", "multiplier", "order", "event", "work"):
-            msg = f"{type(self.method).__name__} records no '{name}'"
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            columns = self.__dict__.get("columns", {})
+            if name in columns:
+                return columns[name]
+            if isinstance(getattr(type(self), name, None), Column):
+                msg = f"{type(self.method).__name__} records no '{name}'"
+                raise AttributeError(msg)
+            msg = f"'{type(self).__name__}' has no attribute '{name}'; recorded are {', '.join(columns)}"
             raise AttributeError(msg)
-        msg = f"'{type(self).__name__}' has no attribute '{name}'; recorded are {', '.join(columns)}"
-        raise AttributeError(msg)
+
+    def __dir__(self) -> list[str]:
+        absent = {name for name, value in vars(Solution).items() if isinstance(value, Column)} - set(self.columns)
+        return sorted(set(super().__dir__()) - absent)
 
     def __len__(self) -> int:
         return len(self.columns["t"])

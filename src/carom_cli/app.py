@@ -6,9 +6,11 @@ Exit codes: 0 done, 1 the run failed, 2 a mistake in what was asked or a file th
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import warnings
+from importlib import metadata, util
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -34,7 +36,6 @@ class Commands(typer.core.TyperGroup):
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Dynamics that hit, stick, slide, chain or conserve.",
@@ -45,6 +46,9 @@ _terminated: list[bool] = []
 _FORMS = "a file that ends in .html, .png, .svg, .pdf, .csv, .gif or .mp4"
 Out = Annotated[Path, typer.Option(help="folder for the results")]
 Progress = Annotated[bool, typer.Option(help="show a progress bar")]
+Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a parameter of the model")]
+Open = Annotated[bool, typer.Option("--open", help="open the report in a browser")]
+Json = Annotated[bool, typer.Option("--json", help="as JSON")]
 Every = Annotated[float, typer.Option("--parts", "--segments", help="seconds between parts on disk, to resume from")]
 
 
@@ -81,34 +85,104 @@ def _end(message: object, code: int) -> None:
     raise SystemExit(code) from None
 
 
+def _models(incomplete: str) -> list[str]:
+    """Names of models for completion, without importing JAX."""
+    carom = util.find_spec("carom")
+    if carom is None or carom.origin is None:
+        return []
+    text = (Path(carom.origin).parent / "models" / "__init__.py").read_text(encoding="utf-8")
+    return [name for name in re.findall(r"import (\w+) as", text) if name.startswith(incomplete)]
+
+
+What = Annotated[
+    str,
+    typer.Argument(metavar="MODEL|SCENARIO.toml", help="a model of `carom list`, or a file", autocompletion=_models),
+]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"carom {metadata.version('carom')}")
+        raise typer.Exit
+
+
+@app.callback(epilog="Start with: carom run newtons_cradle --open")
+def about(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Dynamics that hit, stick, slide, chain or conserve."""
+    del version
+
+
 @app.command("list")
-def list_all() -> None:
+def list_all(
+    section: Annotated[str | None, typer.Argument(help="models, methods, steppings or papers")] = None,
+    as_json: Json = False,
+) -> None:
     """Models, methods, steppings and papers, each with a line of what it is for."""
     from carom import cli
 
-    cli.list_all()
+    cli.list_all(section, as_json)
+
+
+@app.command()
+def show(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="a model of `carom list`", autocompletion=_models)],
+    out: Annotated[Path | None, typer.Option(help="a picture of its start, .png, .svg or .pdf")] = None,
+    as_json: Json = False,
+) -> None:
+    """A model: its parameters and their defaults, coordinates, laws and usual run."""
+    from carom import cli
+
+    cli.show(model, as_json, out)
 
 
 @app.command()
 def run(
-    what: Annotated[str, typer.Argument(metavar="MODEL|SCENARIO.toml", help="a model of `carom list`, or a file")],
+    what: What,
     t1: Annotated[float | None, typer.Option(help="end of the run  (default: that of the model)")] = None,
     h: Annotated[float | None, typer.Option(help="step size  (default: that of the model)")] = None,
     method: Annotated[
         str | None, typer.Option(help="for instance 'IRK(gauss(2))'  (default: that of the model)")
     ] = None,
     stepping: Annotated[str | None, typer.Option(help="for instance 'Constant(0.1)', in place of --h")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a parameter of it")] = None,
+    set_: Set = None,
     save_every: Annotated[int | None, typer.Option(help="keep every n-th step  (default: as the model)")] = None,
     out: Out = Path("out"),
     progress: Progress = True,
     every: Every = 10.0,
+    open_: Open = False,
 ) -> None:
     """Run a model or a scenario file: evidence on the terminal; result, figure and report in a folder."""
     from carom import cli
 
     given = {"t1": t1, "h": h, "method": method, "stepping": stepping, "save_every": save_every}
-    cli.run(what, {name: x for name, x in given.items() if x is not None}, set_ or [], out, progress, every)
+    given = {name: x for name, x in given.items() if x is not None}
+    _opened(cli.run(what, given, set_ or [], out, progress, every), open_)
+
+
+@app.command()
+def solve(
+    what: What,
+    rtol: Annotated[float, typer.Option(help="relative accuracy of the motion")] = 1e-6,
+    t1: Annotated[float | None, typer.Option(help="end of the run  (default: that of the model)")] = None,
+    set_: Set = None,
+    out: Out = Path("out"),
+    progress: Progress = True,
+    open_: Open = False,
+) -> None:
+    """Run a model or a scenario file to an accuracy: carom chooses method and steps, and says why."""
+    from carom import cli
+
+    given = {} if t1 is None else {"t1": t1}
+    _opened(cli.solve(what, given, set_ or [], out, rtol, progress), open_)
+
+
+def _opened(report: Path, wanted: bool) -> None:
+    if wanted:
+        typer.launch(report.resolve().as_uri())
 
 
 @app.command()
@@ -129,11 +203,12 @@ def report(
     path: Annotated[Path, typer.Argument(metavar="RUN", help="run.nc, finished or not")],
     out: Annotated[Path | None, typer.Option(help=f"{_FORMS}  (default: HTML beside the run)")] = None,
     frames: Annotated[int, typer.Option(help="frames of the animation")] = 600,
+    open_: Open = False,
 ) -> None:
     """Write the report of a stored run: one HTML file that needs no network; or what the ending of --out names."""
     from carom import cli
 
-    cli.report(path, out, frames)
+    _opened(cli.report(path, out, frames), open_)
 
 
 @app.command()

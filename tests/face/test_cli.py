@@ -1,5 +1,7 @@
 """The command line: quick help, exit codes, one-line errors, and files where they are asked for."""
 
+import inspect
+import json
 import subprocess
 import sys
 
@@ -88,6 +90,45 @@ def test_a_run_that_fails_ends_with_code_one(monkeypatch, capsys, tmp_path):
     code, _, err = called(monkeypatch, capsys, "run", "trimer", *options, "--out", tmp_path, "--no-progress")
     assert code == 1
     assert "Newton's method did not converge" in err
+
+
+def test_a_model_is_shown_with_its_parameters_and_its_usual_run(monkeypatch, capsys, tmp_path):
+    code, out, _ = called(monkeypatch, capsys, "show", "woodpecker", "--out", tmp_path / "woodpecker.png")
+    assert code == 0
+    assert all(word in out for word in ("beak_restitution", "0.5", "y, phi_M, phi_S", "m, rad, rad", "2e-05"))
+    assert (tmp_path / "woodpecker.png").stat().st_size > 10_000
+    told = json.loads(called(monkeypatch, capsys, "show", "trimer", "--json")[1])
+    assert told["parameters"].keys() == inspect.signature(carom.models.trimer).parameters.keys()
+    assert called(monkeypatch, capsys, "show", "trebuchet")[0] == 2
+    assert "a picture ends in" in called(monkeypatch, capsys, "show", "trimer", "--out", tmp_path / "x.txt")[2]
+
+
+def test_the_version_and_lists_for_machines(monkeypatch, capsys):
+    assert called(monkeypatch, capsys, "--version")[1].strip() == f"carom {carom.__version__}"
+    told = json.loads(called(monkeypatch, capsys, "list", "--json")[1])
+    assert {name for kind in told if kind.startswith("models") for name in told[kind]} == set(carom.models.registry)
+    assert "there is no section 'animals'" in called(monkeypatch, capsys, "list", "animals")[2]
+
+
+def test_options_replace_what_a_scenario_file_says(monkeypatch, capsys, tmp_path):
+    scenario = tmp_path / "short.toml"
+    scenario.write_text(
+        'model = "trimer"\nmethod = "TailoredTheta()"\nt1 = 9.0\nh = 0.5\n[parameters]\ndamping = 0.1\n'
+    )
+    options = ("--t1", "1", "--stepping", "Constant(0.25)", "--set", "damping=0.2", "--out", tmp_path, "--no-progress")
+    assert called(monkeypatch, capsys, "run", scenario, *options)[0] == 0
+    run = carom.load(tmp_path / "short.nc")
+    assert run.t.tolist() == [0.0, 0.25, 0.5, 0.75, 1.0]
+    assert json.loads(json.loads(run.facts["model"])[1])["damping"] == 0.2
+    wrong = called(monkeypatch, capsys, "run", scenario, "--t1", "nan")[2]
+    assert wrong == "carom: 't1' must be finite, got nan\n"
+
+
+def test_a_model_is_solved_to_an_accuracy(monkeypatch, capsys, tmp_path):
+    options = ("--rtol", "1e-7", "--t1", "1", "--out", tmp_path, "--no-progress")
+    code, out, _ = called(monkeypatch, capsys, "solve", "pendulum", *options)
+    assert (code, out.splitlines()[-1]) == (0, str(tmp_path / "pendulum.html"))
+    assert carom.load(tmp_path / "pendulum.nc").t[-1] == 1.0
 
 
 def test_list_and_doctor_name_everything(monkeypatch, capsys):

@@ -118,14 +118,6 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path):
         read(file, tmp_path / "out")
 
 
-def test_a_scenario_takes_no_options(monkeypatch, capsys, tmp_path):
-    file = tmp_path / "run.toml"
-    file.write_text(GOOD)
-    code, _, err = called(monkeypatch, capsys, "run", file, "--t1", "3", "--set", "n=4")
-    assert code == 2
-    assert "takes no --t1, --set" in err
-
-
 SCRAPS = [
     "nan",
     "-inf",

@@ -10,8 +10,8 @@ import pytest
 
 import carom
 from carom.files.datasets import attributes
-from carom.files.plain import describe, spelt
 from carom.files.text import record
+from carom.plain import describe, spelt
 from carom.reports.data import names_of, payload, picture_of
 
 from .test_cli import called

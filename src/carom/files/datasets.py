@@ -15,7 +15,7 @@ from typing import Any
 import pandas
 import xarray
 
-from carom.files.plain import describe
+from carom.plain import describe
 from carom.solution import Solution
 from carom.systems.system import System
 

@@ -14,8 +14,8 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from carom.files.plain import describe
 from carom.methods.base import AbstractMethod
+from carom.plain import describe
 from carom.running.functions import reading
 from carom.stepping.base import AbstractStepping
 from carom.systems.system import System

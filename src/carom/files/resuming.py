@@ -19,7 +19,6 @@ from carom.files import kept
 from carom.files import whole_files as files
 from carom.files.datasets import gone_on
 from carom.files.identity import description, refuse_another, versions
-from carom.files.plain import rebuild
 from carom.files.storage import (
     Loaded,
     is_carry,
@@ -34,6 +33,7 @@ from carom.files.storage import (
 from carom.methods.base import AbstractMethod
 from carom.models.registry import build, registry
 from carom.pairs import Capacity
+from carom.plain import rebuild
 from carom.rows import RowStore, append
 from carom.running.asking import instants, stepped, stop_function, stride
 from carom.running.keeping import chosen_keeps

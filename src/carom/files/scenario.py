@@ -74,11 +74,15 @@ class Plan:
     frames: int = 600
 
 
-def read(path: Any, out: Any = "out") -> Plan:
+def read(
+    path: Any, out: Any = "out", given: dict[str, Any] | None = None, parameters: dict[str, Any] | None = None
+) -> Plan:
     """Read and check a scenario file; nothing is written.
 
+    `given` (keys of the file such as `t1`) and `parameters` (of its model) replace what the file says.
+
     Example:
-        >>> plan = carom.scenario.read("examples/scenarios/cradle.toml")
+        >>> plan = carom.scenario.read("examples/scenarios/cradle.toml", given={"t1": 20.0}, parameters={"n": 4})
     """
     path = Path(path)
     try:
@@ -100,7 +104,12 @@ def read(path: Any, out: Any = "out") -> Plan:
     except (ValueError, RecursionError) as error:
         msg = f"{path}:{_line_of(error, text)}: not TOML: {_first_sentence(error)}"
         raise ScenarioError(msg) from None
-    return planned(data, Path(out), Blame(str(path), text), path.stem)
+    blame = Blame(str(path), text)
+    if given or parameters:
+        _check_keys(data, _TOP, "", blame)
+        data = replaced(data, given or {}) | {"parameters": data.get("parameters", {}) | (parameters or {})}
+        blame.given = {*(given or {}), *(f"parameters.{name}" for name in parameters or {})}
+    return planned(data, Path(out), blame, path.stem)
 
 
 def _line_of(error: Exception, text: str) -> int:
@@ -121,11 +130,15 @@ def _first_sentence(error: Exception) -> str:
 def from_options(model: str, given: dict[str, Any], parameters: dict[str, Any], out: Any) -> Plan:
     """The plan of `carom run MODEL` with its options."""
     refuse_unknown(model)
-    usual = usual_runs[model]
-    if "h" in given or "stepping" in given:
-        usual = {name: value for name, value in usual.items() if name not in ("h", "stepping")}
-    data = {"model": model, **usual, **given, "parameters": parameters}
+    data = {"model": model, **replaced(usual_runs[model], given), "parameters": parameters}
     return planned(data, Path(out), Blame("", ""), model)
+
+
+def replaced(data: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """A run with other settings; a step size takes the place of a stepping and the other way round."""
+    steps = {"h", "stepping"}
+    kept = {name: value for name, value in data.items() if not (name in steps and steps & given.keys())}
+    return {**kept, **given}
 
 
 class Blame:
@@ -133,10 +146,11 @@ class Blame:
 
     def __init__(self, name: str, text: str):
         self.name, self.lines = name, _lines_of_keys(text)
+        self.given: set[str] = set()
 
     def error(self, key: str, what: str) -> ScenarioError:
         """The one-line message about a key such as `output.name`."""
-        if not self.name:
+        if not self.name or key in self.given:
             return ScenarioError(what)
         line = self.lines.get(key) or self.lines.get(key.split(".")[0], 1)
         return ScenarioError(f"{self.name}:{line}: {what}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import jax
@@ -103,11 +103,13 @@ class Loaded(Solution):
         """The rows as a dataset with labelled coordinates."""
         return self.data.drop_vars([name for name in self.data.data_vars if not is_column(name)])
 
-    def __getattr__(self, name: str) -> Any:
-        if hasattr(Solution, name) or name in ("system", "method", "stepping", "carry"):
-            msg = f"a loaded run knows no system and so no '{name}': use carom.load(path, system=system)"
-            raise AttributeError(msg)
-        return super().__getattr__(name)
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if hasattr(Solution, name) or name in ("system", "method", "stepping", "carry"):
+                msg = f"a loaded run knows no system and so no '{name}': use carom.load(path, system=system)"
+                raise AttributeError(msg)
+            return super().__getattr__(name)
 
     def __repr__(self) -> str:
         return f"<Loaded {self.data.attrs['title'].strip('<>')}>"

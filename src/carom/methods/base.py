@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.interpolation import Field
+from carom.plain import call
 from carom.state import State, Step
 from carom.systems.features import NONSMOOTH
 from carom.systems.features import SMOOTH as SMOOTH
@@ -41,6 +42,8 @@ class AbstractMethod(eqx.Module):
 
     handles: ClassVar[frozenset[str]] = frozenset()
     gives: ClassVar[frozenset[Gives]] = frozenset({Gives.WHOLE_STEPS})
+
+    __repr__ = call
 
     @property
     @abc.abstractmethod

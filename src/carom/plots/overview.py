@@ -8,8 +8,8 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from carom.files.plain import describe, spelt
 from carom.files.resuming import with_system
+from carom.plain import describe, spelt
 from carom.plots.contacts import contact_forces
 from carom.plots.energy import energies
 from carom.plots.style import canvas, styled

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from carom.files.plain import spelt
+from carom.plain import spelt
 from carom.plots.contacts import MODES, forces_and_impacts, law_names, laws_in, modes_in_words
 from carom.plots.overview import each_unit
 from carom.reports.drawings import Draw, draw

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from carom.account import Account
-from carom.files.plain import spelt
+from carom.plain import spelt
 from carom.reports.provenance import end_of, plain, shortened
 from carom.running.evidence import CREATED, created_energy
 from carom.solution import Solution

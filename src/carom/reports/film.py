@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,13 @@ from matplotlib.patches import Circle
 
 from carom.plots.style import COLOURS, canvas, styled
 from carom.reports.data import picture_of, view_box
-from carom.reports.drawings import Draw
-from carom.reports.shapes import Circles, Shape, Spring, framed
+from carom.reports.drawings import Draw, draw
+from carom.reports.shapes import Circles, Drawing, Shape, Spring, framed
+from carom.state import State
+from carom.systems.system import System
 
 _WRITERS = {".gif": PillowWriter, ".mp4": FFMpegWriter}
+_STILLS = (".png", ".svg", ".pdf")
 
 
 @styled
@@ -41,7 +46,37 @@ def film(run: Any, path: Any, *, frames: int = 150, rate: int = 25, drawing: Dra
         raise ValueError(msg)
     t = run.columns["t"]
     times = np.linspace(t[0], t[-1], frames)
-    picture = picture_of(run, times, drawing)
+    figure, show = scene(picture_of(run, times, drawing), times)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name("part." + path.name)
+    FuncAnimation(figure, show, frames=frames, blit=False).save(partial, writer=writer(fps=rate), dpi=100)
+    os.replace(partial, path)
+    return path
+
+
+@styled
+def still(system: System, state: State, path: Any) -> Path:
+    """Draw a system at a state into a picture, .png, .svg or .pdf.
+
+    Example:
+        >>> system, state = carom.models.woodpecker()
+        >>> carom.reports.film.still(system, state, "woodpecker.png")
+    """
+    path = Path(path)
+    if path.suffix not in _STILLS:
+        msg = f"a picture ends in {', '.join(_STILLS)}, got {path.name}"
+        raise ValueError(msg)
+    model, arguments = ("", {}) if system.origin is None else (system.origin.name, json.loads(system.origin.arguments))
+    picture = draw(model, np.asarray(state.q)[None], arguments, system.labels)
+    figure, show = scene(picture, np.asarray(state.t)[None])
+    show(0)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=150)
+    return path
+
+
+def scene(picture: Drawing, times: np.ndarray) -> tuple[Any, Callable[[int], list[Any]]]:
+    """A figure as large as the drawing needs, and a function that draws one of its frames."""
     left, bottom, right, top = view_box(picture)
     height = float(np.clip(6.4 * (top - bottom) / (right - left), 1.6, 6.4))
     figure, grid = canvas(width=6.4, height=height)
@@ -56,11 +91,7 @@ def film(run: Any, path: Any, *, frames: int = 150, rate: int = 25, drawing: Dra
             paint(axes, shape, frame)
         return []
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name("part." + path.name)
-    FuncAnimation(figure, show, frames=frames, blit=False).save(partial, writer=writer(fps=rate), dpi=100)
-    os.replace(partial, path)
-    return path
+    return figure, show
 
 
 def paint(axes: Axes, shape: Shape, frame: int) -> None:

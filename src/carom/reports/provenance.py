@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from carom.files.identity import description, flat
-from carom.files.plain import spelt
 from carom.models.registry import build
+from carom.plain import spelt
 
 _LONGEST = 400  # characters of a row
 _MOST_NUMBERS = 24  # of a start that is written out

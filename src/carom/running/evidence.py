@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -56,7 +57,7 @@ def moves(system: System) -> bool:
 
 def warn_of_created_energy(solution: Solution) -> None:
     """Warn if velocities grow on and on and no force explains it; to look at three rows costs little."""
-    rows = solution.columns
+    rows: Any = solution.columns  # of a run that has just ended: `Columns`
     n = rows.count
     if n < _FEWEST and solution.carry.state.v.size > _MANY:  # to fetch the start would take longer than some steps
         return

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from carom.plain import call
 from carom.solvers.contact_problem import ContactProblem
 from carom.solvers.roots import held, rooted
 from carom.solvers.small import is_small, solve_small
@@ -43,6 +44,8 @@ class AbstractContactSolver(eqx.Module):
     """
 
     needs_matrix: ClassVar[bool]
+
+    __repr__ = call
 
     def __call__(self, problem: ContactProblem, guess: Array) -> ContactResult:
         """Solve from a guess of the impulses; refused where no matrix may be formed and one is needed."""

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.names import register
+from carom.plain import call
 from carom.solvers.roots import held, repeated, rooted
 
 PyTree = Any
@@ -32,6 +33,8 @@ class Newton(eqx.Module):
     tol: float = 1e-13
     max_iter: int = eqx.field(default=200, static=True)
     strategy: str = eqx.field(default="auto", static=True)
+
+    __repr__ = call
 
     def __check_init__(self):
         if self.strategy not in ("auto", "full", "shared"):

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.methods.base import AbstractMethod, Gives
+from carom.plain import call
 from carom.state import Carry, Info, Mark, Row, State, Status, Step, choose
 from carom.systems.system import System
 
@@ -36,6 +37,8 @@ class AbstractStepping(eqx.Module):
     needs: ClassVar[frozenset[Gives]] = frozenset()
     goes_back: ClassVar[bool] = False
     remedy: ClassVar[str] = "Take larger steps"
+
+    __repr__ = call
 
     @abc.abstractmethod
     def init(self, system: System, method: AbstractMethod, state: State, ends: Array) -> PyTree:

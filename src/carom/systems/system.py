@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from carom.state import Numbers
 from carom.systems.contact import FrictionElements, one_or_several, refuse_repeated_names
 from carom.systems.contact_base import AbstractContacts
 from carom.systems.equations import Equations, Origin
+from carom.systems.features import Feature
 from carom.systems.lagrangian import Lagrangian
 from carom.systems.terms import (
     CONSERVATIVE,
@@ -144,6 +146,15 @@ class System(Equations):
             msg = f"the Hamiltonian must be a function of (q, p) or (t, q, p), got ({', '.join(names)})"
             raise TypeError(msg)
         return cls(1.0, None, hamiltonian=UserFunction(H, ("t", "q", "v")[-len(names) :], ()), **options)
+
+    def __repr__(self) -> str:
+        if self.origin is not None:
+            given = ", ".join(f"{name}={value!r}" for name, value in json.loads(self.origin.arguments or "{}").items())
+            return f"<System of carom.models.{self.origin.name}({given})>"
+        named = {"potential": self.potential, "forces": self.forces, "rate damping": self.rate_damping}
+        parts = [f"{what} {', '.join(names)}" for what, names in named.items() if names]
+        parts += [feature for feature in Feature if feature in self.features - set(named)]
+        return f"<System with {'; '.join(parts) or 'masses only'}>"
 
     def _repr_html_(self) -> str:
         """The system in a notebook."""

@@ -171,6 +171,11 @@ class Coefficients(eqx.Module):
         self.error_power = jnp.asarray(jnp.nan if companion is None else float(companion.power))
         self.explicit = tableau.is_explicit
 
+    @property
+    def tableau_name(self) -> str:
+        """The name of the tableau."""
+        return self.source.name
+
 
 def smooth_piece(
     system: System, tableau: Coefficients, state: State, start: Motion, modes: Modes, h: Array, form: str

@@ -8,9 +8,10 @@ import re
 from typing import Any
 
 import equinox as eqx
+import jax
 import numpy as np
+from jax.core import Tracer
 
-from carom.methods.capturing.active_set import Coefficients
 from carom.names import registered
 from carom.tableaux import Tableau, from_name
 
@@ -21,8 +22,8 @@ def describe(value: Any) -> Any:
     """A record as plain data: class name and fields."""
     if isinstance(value, Tableau):
         return {"tableau": value.name}
-    if isinstance(value, Coefficients):
-        return {"tableau": value.source.name}
+    if hasattr(value, "tableau_name"):
+        return {"tableau": value.tableau_name}
     if isinstance(value, eqx.Module):
         return {"class": type(value).__name__, "fields": {name: describe(x) for name, x in vars(value).items()}}
     if isinstance(value, (tuple, list)):
@@ -53,6 +54,13 @@ def spelt(plain: Any, place: str = "") -> str:
     shown = [spelt(fields[name], place) for name in needed]
     shown += [f"{name}={spelt(fields[name], place)}" for name in others]
     return f"{place}{plain['class']}({', '.join(shown)})"
+
+
+def call(self: Any) -> str:
+    """The call that makes this record, such as `IRK(gauss(2))`; inside a transformation of JAX its fields."""
+    if any(isinstance(x, Tracer) for x in jax.tree.leaves(self)):
+        return eqx.tree_pformat(self)
+    return spelt(describe(self))
 
 
 def _usual(plain: Any) -> tuple[list[str], dict[str, str]]:
