@@ -6,13 +6,36 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from carom.state import Carry, Clock, State
 
 _LOOK_BACK = 4  # rows a stepping may still take back
+
+
+class Column:
+    """A recorded column as an attribute."""
+
+    def __init__(self, doc: str):
+        self.__doc__ = doc
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    @overload
+    def __get__(self, solution: None, owner: type) -> Column: ...
+    @overload
+    def __get__(self, solution: object, owner: type) -> np.ndarray: ...
+    def __get__(self, solution: Any, owner: type) -> Any:
+        """The column of a solution; those that were not recorded are told by `Solution.__getattr__`."""
+        if solution is None:
+            return self
+        try:
+            return solution.columns[self.name]
+        except KeyError:
+            raise AttributeError(self.name) from None
 
 
 class RowStore:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ from carom.account import Account
 from carom.arguments import users_frame
 from carom.interpolation import between, jet
 from carom.methods.base import AbstractMethod
+from carom.rows import Column
 from carom.running.compiled import compiled
 from carom.state import Carry, Clock, State, Status, reals
 from carom.stepping.base import AbstractStepping
@@ -27,29 +28,6 @@ if TYPE_CHECKING:
     import xarray
 
     from carom.contact_problems import LocalProblem
-
-
-class Column:
-    """A recorded column as an attribute."""
-
-    def __init__(self, doc: str):
-        self.__doc__ = doc
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
-
-    @overload
-    def __get__(self, solution: None, owner: type) -> Column: ...
-    @overload
-    def __get__(self, solution: Solution, owner: type) -> np.ndarray: ...
-    def __get__(self, solution: Solution | None, owner: type) -> Any:
-        """The column of a solution; those that were not recorded are told by `Solution.__getattr__`."""
-        if solution is None:
-            return self
-        try:
-            return solution.columns[self.name]
-        except KeyError:
-            raise AttributeError(self.name) from None
 
 
 class Solution:

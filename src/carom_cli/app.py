@@ -122,9 +122,9 @@ def list_all(
     as_json: Json = False,
 ) -> None:
     """Models, methods, steppings and papers, each with a line of what it is for."""
-    from carom import cli
+    from carom.cli import lists
 
-    cli.list_all(section, as_json)
+    lists.list_all(section, as_json)
 
 
 @app.command()
@@ -134,9 +134,9 @@ def show(
     as_json: Json = False,
 ) -> None:
     """A model: its parameters and their defaults, coordinates, laws and usual run."""
-    from carom import cli
+    from carom.cli import lists
 
-    cli.show(model, as_json, out)
+    lists.show(model, as_json, out)
 
 
 @app.command()
@@ -156,11 +156,11 @@ def run(
     open_: Open = False,
 ) -> None:
     """Run a model or a scenario file: evidence on the terminal; result, figure and report in a folder."""
-    from carom import cli
+    from carom.cli import runs
 
     given = {"t1": t1, "h": h, "method": method, "stepping": stepping, "save_every": save_every}
     given = {name: x for name, x in given.items() if x is not None}
-    _opened(cli.run(what, given, set_ or [], out, progress, every), open_)
+    _opened(runs.run(what, given, set_ or [], out, progress, every), open_)
 
 
 @app.command()
@@ -174,10 +174,10 @@ def solve(
     open_: Open = False,
 ) -> None:
     """Run a model or a scenario file to an accuracy: carom chooses method and steps, and says why."""
-    from carom import cli
+    from carom.cli import runs
 
     given = {} if t1 is None else {"t1": t1}
-    _opened(cli.solve(what, given, set_ or [], out, rtol, progress), open_)
+    _opened(runs.solve(what, given, set_ or [], out, rtol, progress), open_)
 
 
 def _opened(report: Path, wanted: bool) -> None:
@@ -193,9 +193,9 @@ def resume(
     every: Every = 10.0,
 ) -> None:
     """Go on with a run that was killed or interrupted, or to a later end."""
-    from carom import cli
+    from carom.cli import runs
 
-    cli.resume(path, t1, progress, every)
+    runs.resume(path, t1, progress, every)
 
 
 @app.command()
@@ -206,9 +206,9 @@ def report(
     open_: Open = False,
 ) -> None:
     """Write the report of a stored run: one HTML file that needs no network; or what the ending of --out names."""
-    from carom import cli
+    from carom.cli import runs
 
-    _opened(cli.report(path, out, frames), open_)
+    _opened(runs.report(path, out, frames), open_)
 
 
 @app.command()
@@ -218,14 +218,14 @@ def paper(
     out: Out = Path("out"),
 ) -> None:
     """Reproduce a paper's figures and tables: paper, carom, verdict; `all` ends with one table of all papers."""
-    from carom import cli
+    from carom.cli import papers
 
-    cli.paper(key, item, out)
+    papers.paper(key, item, out)
 
 
 @app.command()
 def doctor() -> None:
     """Versions, device, float64 and compilation cache."""
-    from carom import cli
+    from carom.cli import lists
 
-    cli.doctor()
+    lists.doctor()

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import carom
-from carom import cli
+from carom.cli import papers
 from carom_cli.app import main
 
 
@@ -142,7 +142,7 @@ def test_the_table_of_all_papers_counts_verdicts(capsys):
 
     agree, differ = Claim("a", 1.0, 1.0, True), Claim("b", 1.0, 2.0, False)
     put_right = Claim("c", 1.0, 2.0, True, "the paper misprints a sign", corrected=True)
-    cli.table_of_papers({"one": {"fig1": [agree, agree], "fig2": [differ]}, "two": {"table1": [put_right]}})
+    papers.table_of_papers({"one": {"fig1": [agree, agree], "fig2": [differ]}, "two": {"table1": [put_right]}})
     rows = [[c.strip() for c in line.split("│")[1:-1]] for line in capsys.readouterr().out.splitlines() if "│" in line]
     assert rows == [["one", "2", "3", "2", "0", "1"], ["two", "1", "1", "0", "1", "0"]]
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom import cli
+from carom.cli import runs
 from carom.files import storage
 from carom.files import whole_files as files
 from carom.files.parts import Parts, resume_to, simulate_to
@@ -57,7 +57,7 @@ def test_a_run_killed_at_random_moments_resumes_bit_for_bit(moments, tmp_path, c
         arguments = ["resume", str(path)]
     assert reached == sorted(reached)
     assert reached[-1] < end
-    cli.resume(path, None, progress=False)
+    runs.resume(path, None, progress=False)
     assert same_rows(carom.load(path), whole)
     assert {p.name for p in tmp_path.iterdir()} == {f"newtons_cradle.{ending}" for ending in ("nc", "png", "html")}
     assert capsys.readouterr().out.splitlines()[-1] == str(path.with_suffix(".html"))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import carom
+from carom.cli import runs
 from carom.files.datasets import attributes
 from carom.files.text import record
 from carom.plain import describe, spelt
@@ -36,7 +37,7 @@ def told(tmp_path_factory):
     (folder / "cradle.toml").write_text(SCENARIO)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["carom", "run", "cradle.toml"])
-        carom.cli.run(str(folder / "cradle.toml"), {}, [], folder, progress=False)
+        runs.run(str(folder / "cradle.toml"), {}, [], folder, progress=False)
     return folder / "cradle.nc", data_of(folder / "cradle.html")
 
 

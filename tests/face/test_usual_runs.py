@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom import cli
+from carom.cli import runs
 from carom.files.scenario import from_options
 from carom.models.registry import registry, usual_runs
 from carom.reports.data import contacts, payload
@@ -46,9 +46,9 @@ def test_energy_from_nowhere_is_an_alarm_and_work_of_forces_is_not(oscillations)
     spring, good, bad = oscillations
     assert carom.measures.created_energy(good) < 1e-3
     assert carom.measures.created_energy(bad) > 1.0
-    cli.refuse_created_energy(good)
+    runs.refuse_created_energy(good)
     with pytest.raises(carom.SimulationError, match="do not trust this run: the energy rose from 50"):
-        cli.refuse_created_energy(bad)
+        runs.refuse_created_energy(bad)
 
 
 def test_a_stored_run_of_own_functions_gets_its_account_from_the_system(oscillations, tmp_path):

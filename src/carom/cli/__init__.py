@@ -1,0 +1,1 @@
+"""What the commands of `carom` do; the commands themselves are in `carom_cli`."""
