@@ -267,14 +267,15 @@ class EventCapturing(AbstractMethod):
         if laws.count > n:
             v = at.held_still(v, modes.held | new.held)
         if self.projection:
-            q, v = onto_active(system, state.t + tau, q, v, new.held, start.point.gaps_kept(modes.closed))
+            q, v = onto_active(system, state.t + tau, q, v, at, new.held, start.point.gaps_kept(modes.closed))
         whole = tau >= h
         count = jnp.where(whole, 0, now.memory.events + (changed | jnp.any(located))).astype(jnp.int32)
         grid = (now.nominal, ~whole, count)
         memory = CaptureMemory(new, located, modes.numbers, changed, *grid, self.ended(now.memory.search))
         free = laws.rows - laws.bilateral
         ends = (system.rate(state.t + tau, trial.piece.q, trial.piece.v), trial.at.acceleration)
-        local_error = tuple(e + tau * self.tableau.error[-1] * f for e, f in zip(trial.piece.error, ends))
+        unknown = 0.0 * self.tableau.error_power  # NaN without a companion
+        local_error = tuple(e + tau * self.tableau.error[-1] * f + unknown for e, f in zip(trial.piece.error, ends))
         info = Info(
             status=found.status(now.window),
             residual=trial.piece.residual,
@@ -301,7 +302,7 @@ class EventCapturing(AbstractMethod):
         new = closing(at, modes, taking_part, modes.closed & (P[:n] > 0), impact.v, window)
         q, v = impact.q, at.held_still(impact.v, new.held)
         if self.projection:
-            q, v = onto_active(system, t, q, v, new.held, start.point.gaps_kept(modes.closed))
+            q, v = onto_active(system, t, q, v, at, new.held, start.point.gaps_kept(modes.closed))
         seen = Modes(modes.closed & new.closed, new.stuck, new.heading, laws)
         open_question = jnp.concatenate([jnp.zeros(n, bool), new.stuck & seen.carried]) & (last != UNKNOWN_MODE)
         number = jnp.where(open_question, last, seen.numbers)  # the next step says whether it sticks

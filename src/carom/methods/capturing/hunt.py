@@ -1,7 +1,6 @@
 """The first event of a piece: trials one after the other, and looks into one that ends without an event.
 
-Everything that a trial reads is in the record `Hunt`, so that derivatives flow through the located time too: that of a
-run is the derivative of the trials it made.
+The located time has the derivative of its event: that of the root of a margin, whatever trials led to it.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from jaxtyping import Array
 from carom.arguments import UserFunction
 from carom.interpolation import hermite
 from carom.methods.capturing.active_set import Coefficients, Motion, Piece, smooth_piece, survey
-from carom.methods.capturing.location import LOOKS, MOST_TRIALS, Aim, Found, Search, Trial, after_trial, dip
+from carom.methods.capturing.location import LOOKS, Aim, Found, Search, Trial, after_trial, crossing, dip
 from carom.methods.capturing.margins import Margins, forces_left, margins
 from carom.methods.capturing.modes import Modes
-from carom.solvers.roots import rarely, repeated
+from carom.solvers.roots import held, rarely, repeated, rooted
 from carom.state import State
 from carom.systems.system import System
 
@@ -39,16 +38,17 @@ class Hunt(eqx.Module):
 
     def found(self, h: Array, at_once: Array) -> Found:
         """After all trials for a step of size h; none if it is over `at_once`."""
-        nothing = Piece.of_no_length(self.state, self.modes.laws.rows, self.tableau.b.size)
-        before = Trial(jnp.zeros_like(h), nothing, self.start, self.at_start)
-        first = Found(Search.begin(h, self.longest, self.at_start.value), before, at_once)
-        return repeated(lambda f, _: f.pending, lambda f, hunt: hunt.look(f.search), first, self, most=MOST_TRIALS)
+        return rooted(_after_trials, _with_derivative, (self, h, at_once))
+
+    def trial(self, tau: Array) -> Trial:
+        """A piece of length tau and its end."""
+        piece = smooth_piece(self.system, self.tableau, self.state, self.start, self.modes, tau, self.form)
+        at = survey(self.system, self.state.t + tau, piece.q, piece.v).under(self.modes)
+        return Trial(tau, piece, at, margins(at, self.modes, self.span))
 
     def look(self, s: Search) -> Found:
         """One more trial."""
-        piece = smooth_piece(self.system, self.tableau, self.state, self.start, self.modes, s.tau, self.form)
-        at = survey(self.system, self.state.t + s.tau, piece.q, piece.v).under(self.modes)
-        trial = Trial(s.tau, piece, at, margins(at, self.modes, self.span))
+        trial = self.trial(s.tau)
         suspicious = self.turns(trial) | self.suspicious(trial) if self.wary else self.turns(trial)
         looked = (s.k == 0) & ~trial.seen & suspicious
         deepest = rarely(looked, _deepest, jnp.asarray(jnp.inf), self, trial)
@@ -103,3 +103,26 @@ class Hunt(eqx.Module):
 
 def _deepest(_: Array, hunt: Hunt, trial: Trial) -> Array:
     return dip(hunt.at_start, hunt.margins(trial), trial, hunt.aim.window)
+
+
+def _after_trials(given: tuple[Hunt, Array, Array]) -> Found:
+    hunt, h, at_once = given
+    nothing = Piece.of_no_length(hunt.state, hunt.modes.laws.rows, hunt.tableau.b.size)
+    before = Trial(jnp.zeros_like(h), nothing, hunt.start, hunt.at_start)
+    first = Found(Search.begin(h, hunt.longest, hunt.at_start.value), before, at_once)
+    return repeated(lambda f: f.pending, lambda f: hunt.look(f.search), first)
+
+
+def _with_derivative(found: Found, given: tuple[Hunt, Array, Array]) -> Found:
+    """The last trial, as long as its first event takes by one Newton step on the margin, or as the longest piece."""
+    hunt, tau = given[0], found.trial.tau
+    still, trial = held(hunt), hunt.trial(tau)
+    _, rates = jax.jvp(still.trial, (tau,), (jnp.ones_like(tau),))
+    _, first = crossing(found.search, found.trial, still.aim)
+    place = jnp.where(trial.margins.gaps, -hunt.aim.lead, 0.25 * hunt.aim.window)
+    times = place - trial.margins.value / jnp.where(first, rates.margins.value, 1.0)
+    event = jnp.max(jnp.where(first, times, -jnp.inf), initial=-jnp.inf)
+    reached = jnp.where(jnp.any(first), event, hunt.longest)
+    longer = reached - held(reached)  # zero, but for its derivative
+    moved = lambda x, rate: x + rate * longer if eqx.is_inexact_array(x) else x  # noqa: E731
+    return eqx.tree_at(lambda f: f.trial, found, jax.tree.map(moved, trial, rates))

@@ -20,7 +20,7 @@ from carom.methods.capturing.active_set import Motion, Piece
 from carom.methods.capturing.margins import Margins
 from carom.state import Status, choose
 
-MOST_TRIALS = 120
+_MOST_TRIALS = 120
 _JUMP = 100.0  # a gap that changes by so many times its rate over the bracket jumps
 _ROUNDING = 1e-12
 _CLOSE = 1 / 16  # of the window: impacts are aimed at so well
@@ -101,7 +101,7 @@ class Found(eqx.Module):
     @property
     def pending(self) -> Array:
         """Whether another trial is to come."""
-        return ~self.done & (self.search.k < MOST_TRIALS)
+        return ~self.done & (self.search.k < _MOST_TRIALS)
 
     def status(self, window: Array) -> Array:
         """Whether it succeeded: the piece was solved, margins are numbers, and no gap jumps across the bracket."""
