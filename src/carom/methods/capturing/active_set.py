@@ -18,16 +18,16 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from carom.methods.capturing.modes import Modes
+from carom.methods.projection import projected
 from carom.solvers.contact_laws import Laws
 from carom.solvers.newton import AbstractEquations, Settled, by_updates, newton
 from carom.solvers.redundant import multipliers
 from carom.solvers.small import times
 from carom.state import State, Status
-from carom.systems.contact_rows import contact_rows, over_mass, turning_rates
+from carom.systems.contact_rows import contact_rows, over_mass, stacked_velocities, turning_rates
 from carom.systems.system import Origin, System
 from carom.tableaux import Tableau, embedded
 
-_PROJECTIONS = 3
 _ITERATIONS = 30
 _TOL = 1e-15
 _ROUNDING = 1e-9  # updates this small (relative) that no longer shrink are rounding
@@ -151,7 +151,10 @@ def survey(system: System, t: Array, q: Array, v: Array) -> Point:
 
 
 class Coefficients(eqx.Module):
-    """A tableau as traced numbers: tableaux with equally many stages share one compiled program."""
+    """A tableau as traced numbers: tableaux with equally many stages share one compiled program.
+
+    Without a companion, `error` is zero and `error_power` NaN: weights that are NaN would spoil derivatives in reverse.
+    """
 
     A: Array
     b: Array
@@ -167,7 +170,7 @@ class Coefficients(eqx.Module):
         self.A, self.b, self.c = (jnp.asarray(x) for x in (tableau.A, tableau.b, tableau.c))
         self.power = jnp.asarray(tableau.order + 1.0)
         companion = embedded(tableau)
-        self.error = jnp.full(tableau.stages + 2, jnp.nan) if companion is None else jnp.asarray(companion.weights)
+        self.error = jnp.zeros(tableau.stages + 2) if companion is None else jnp.asarray(companion.weights)
         self.error_power = jnp.asarray(jnp.nan if companion is None else float(companion.power))
         self.explicit = tableau.is_explicit
 
@@ -313,22 +316,12 @@ class Scaled(AbstractEquations):
         return jnp.max(jnp.abs(d) / self.scale)
 
 
-def onto_active(system: System, t: Array, q: Array, v: Array, rows: Array, gaps: Array) -> tuple[Array, Array]:
-    """Positions and velocities moved along M^{-1} W^T until held rows have these gaps and no relative velocity."""
+def onto_active(system: System, t: Array, q: Array, v: Array, at: Point, rows: Array, gaps: Array) -> tuple[Array, Array]:
+    """Positions and velocities moved along M^{-1} W^T of `at` until held rows have these gaps and no velocity."""
+    friction = jnp.zeros(rows.size - gaps.size - at.laws.bilateral)
 
-    def directions(x: Array) -> tuple[Array, Array, Array]:
-        at = contact_rows(system, t, x, v)
-        M_inv_W = over_mass(system, t, x, at.W)[0].dense().T
-        return at.gamma, M_inv_W, at.W.dense() @ M_inv_W
+    def left(x: Array, u: Array) -> tuple[Array, Array]:
+        level = jnp.concatenate([system.gaps(t, x) - gaps, friction, system.constraint(t, x)])
+        return level, stacked_velocities(system, t, x, u)
 
-    def correct(_, x: Array) -> Array:
-        _, M_inv_W, S = directions(x)
-        gap = system.gaps(t, x) - gaps
-        constraint = system.constraint(t, x)
-        friction = jnp.zeros(rows.size - gap.size - constraint.size)
-        depth = multipliers(S, jnp.concatenate([gap, friction, constraint]), rows)
-        return x - system.rate(t, x, M_inv_W @ depth) + system.rate(t, x, jnp.zeros_like(v))
-
-    q = jax.lax.fori_loop(0, _PROJECTIONS, correct, q)
-    gamma, M_inv_W, S = directions(q)
-    return q, v - M_inv_W @ multipliers(S, gamma, rows)
+    return projected(system, t, q, v, left, lambda r: times(at.M_inv_W, multipliers(at.G, r, rows)))

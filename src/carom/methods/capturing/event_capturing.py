@@ -28,12 +28,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
-from carom.arguments import numbers
+from carom.arguments import is_traced, numbers
 from carom.methods.base import SMOOTH, AbstractMethod, Gives
-from carom.methods.capturing.active_set import Coefficients, Motion, Piece, onto_active, smooth_piece, survey
-from carom.methods.capturing.course import Course
+from carom.methods.capturing.active_set import Coefficients, Motion, onto_active, survey
 from carom.methods.capturing.doubts import most_doubtful, next_to_fall
-from carom.methods.capturing.location import Aim, Found, Search, Trial, after_trial, dip
+from carom.methods.capturing.hunt import Hunt
+from carom.methods.capturing.location import Aim, Found, Search
 from carom.methods.capturing.margins import at_rest, headings, margins, resolved
 from carom.methods.capturing.memory import CaptureMemory, Phase
 from carom.methods.capturing.modes import Modes
@@ -42,10 +42,11 @@ from carom.methods.moreau.moreau_theta import theta_step
 from carom.names import register
 from carom.solvers.contact_solver import AbstractContactSolver
 from carom.solvers.redundant import redundancy
+from carom.solvers.roots import rarely
 from carom.solvers.semismooth import SemismoothNewton
-from carom.solvers.small import rarely
 from carom.state import Info, State, Status, Step, choose
 from carom.systems.contact_rows import UNKNOWN_MODE, Event, events, laws_of, unknown_modes
+from carom.systems.features import NONSMOOTH, Feature
 from carom.systems.system import System
 from carom.tableaux import Tableau
 
@@ -90,7 +91,7 @@ class EventCapturing(AbstractMethod):
     tolerance: Array | None
     spread: bool = eqx.field(static=True)
 
-    handles = SMOOTH | {"contacts", "friction", "constraints"}
+    handles = SMOOTH | NONSMOOTH | {Feature.CONSTRAINTS}
     gives = frozenset({Gives.MODES, Gives.LOCAL_ERROR})  # a step ends at an event
 
     def __init__(
@@ -124,9 +125,9 @@ class EventCapturing(AbstractMethod):
         scalars = {"C": self.C, "theta": self.theta, "most_events": self.most_events}
         several = [name for name, value in scalars.items() if value.ndim]
         if several:
-            msg = f"EventCapturing: {several[0]} must be one number, got {scalars[several[0]].tolist()}"
+            msg = f"EventCapturing: {several[0]} must be one number, got shape {scalars[several[0]].shape}"
             raise ValueError(msg)
-        if float(self.theta) > 1:
+        if not is_traced(self.theta) and self.theta > 1:
             msg = f"EventCapturing: theta must lie in [0, 1], got {theta}"
             raise ValueError(msg)
         self.tolerance = None if tolerance is None else numbers(tolerance, "EventCapturing: tolerance", positive=True)
@@ -171,7 +172,7 @@ class EventCapturing(AbstractMethod):
     def caution(self, system: System, state: State, longest: float | None, span: float) -> None:
         """Slip that begins in a plane turns at an unlimited rate."""
         del longest, span
-        if not (self.tableau.explicit and "friction" in system.features):
+        if not (self.tableau.explicit and Feature.FRICTION in system.features):
             return
         if 2 in laws_of(system, state).directions:
             msg = "EventCapturing: friction in a plane needs an implicit tableau such as carom.radau_iia(3)"
@@ -200,7 +201,7 @@ class EventCapturing(AbstractMethod):
         longest = jnp.maximum(_LONGEST * nominal, floor)
         at, modes, chosen = survey(system, state.t, state.q, state.v), memory.modes, jnp.int32(Status.OK)
         if at.laws.count:
-            modes, chosen = rarely(memory.unsettled, lambda x: settled(at, x[0], self.solver), (modes, chosen))
+            modes, chosen = rarely(memory.unsettled, settled, (modes, chosen), at, self.solver)
         start = at.under(modes)
         window = jnp.clip(self.critical_length(system, state, start, nominal), floor, longest)
         falls = falling(at, modes, (1 - self.theta) * window, nominal)  # no room for a piece before
@@ -239,24 +240,12 @@ class EventCapturing(AbstractMethod):
             longest = jnp.minimum(h, jnp.maximum(resolved(start, modes, nominal), window))
         at_start = margins(start, modes, nominal)
         aim = Aim(window, (1 - self.theta) * window, now.floor)  # so that (16b) puts the bounce at its place
-
-        def look(s: Search) -> Found:
-            piece = smooth_piece(system, self.tableau, state, start, modes, s.tau, self.form)
-            at = survey(system, state.t + s.tau, piece.q, piece.v).under(modes)
-            trial = Trial(s.tau, piece, at, margins(at, modes, nominal))
-            course = Course(system, state, start, at_start, trial, modes, nominal)
-            suspicious = course.turns if self.tolerance is None else course.turns | course.suspicious()
-            looked = (s.k == 0) & ~trial.seen & suspicious
-            deepest = rarely(looked, lambda _: dip(at_start, course.margins(), trial, window), jnp.asarray(jnp.inf))
-            return after_trial(s, trial, deepest, longest, aim)
-
+        piece = (system, self.tableau, state, start, at_start, modes, nominal, longest, aim, self.form)
+        hunt = Hunt(*piece, self.tolerance is not None)
         if self.spread:
-            found = look(now.memory.search.resumed(h, longest, at_start.value))
+            found = hunt.look(now.memory.search.resumed(h, longest, at_start.value))
         else:
-            nothing = Piece.of_no_length(state, modes.laws.rows, self.tableau.b.size)
-            before = Trial(jnp.zeros_like(h), nothing, start, at_start)
-            first = Found(Search.begin(h, longest, at_start.value), before, jnp.any(now.located))
-            found = jax.lax.while_loop(lambda f: f.pending, lambda f: look(f.search), first)
+            found = hunt.found(h, jnp.any(now.located))
         step = self.piece_over(system, state, now, start, found, h)
         if not self.spread:
             return step
@@ -278,14 +267,15 @@ class EventCapturing(AbstractMethod):
         if laws.count > n:
             v = at.held_still(v, modes.held | new.held)
         if self.projection:
-            q, v = onto_active(system, state.t + tau, q, v, new.held, start.point.gaps_kept(modes.closed))
+            q, v = onto_active(system, state.t + tau, q, v, at, new.held, start.point.gaps_kept(modes.closed))
         whole = tau >= h
         count = jnp.where(whole, 0, now.memory.events + (changed | jnp.any(located))).astype(jnp.int32)
         grid = (now.nominal, ~whole, count)
         memory = CaptureMemory(new, located, modes.numbers, changed, *grid, self.ended(now.memory.search))
         free = laws.rows - laws.bilateral
         ends = (system.rate(state.t + tau, trial.piece.q, trial.piece.v), trial.at.acceleration)
-        local_error = tuple(e + tau * self.tableau.error[-1] * f for e, f in zip(trial.piece.error, ends))
+        unknown = 0.0 * self.tableau.error_power  # NaN without a companion
+        local_error = tuple(e + tau * self.tableau.error[-1] * f + unknown for e, f in zip(trial.piece.error, ends))
         info = Info(
             status=found.status(now.window),
             residual=trial.piece.residual,
@@ -312,7 +302,7 @@ class EventCapturing(AbstractMethod):
         new = closing(at, modes, taking_part, modes.closed & (P[:n] > 0), impact.v, window)
         q, v = impact.q, at.held_still(impact.v, new.held)
         if self.projection:
-            q, v = onto_active(system, t, q, v, new.held, start.point.gaps_kept(modes.closed))
+            q, v = onto_active(system, t, q, v, at, new.held, start.point.gaps_kept(modes.closed))
         seen = Modes(modes.closed & new.closed, new.stuck, new.heading, laws)
         open_question = jnp.concatenate([jnp.zeros(n, bool), new.stuck & seen.carried]) & (last != UNKNOWN_MODE)
         number = jnp.where(open_question, last, seen.numbers)  # the next step says whether it sticks

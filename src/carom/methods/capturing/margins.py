@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.methods.capturing.active_set import Motion, Point
-from carom.methods.capturing.modes import Modes, by_row, in_plane, lengths, totals
+from carom.methods.capturing.modes import Modes, by_row, in_plane, lengths, totals, units
 
 _SLACK = 1e-12  # friction may exceed its limit by this much, relative
 _NEVER = 1.0
@@ -86,8 +86,7 @@ def slip_begins(now: Motion, modes: Modes, slips: Array) -> Modes:
     low, high = limits(now)
     force = totals(laws, now.lam)
     forward = jnp.where(force - low < high - force, 1.0, -1.0)
-    against = -now.lam / by_row(laws, jnp.maximum(lengths(laws, now.lam), 1e-290))
-    begins = jnp.where(by_row(laws, in_plane(laws)), against, by_row(laws, forward))
+    begins = jnp.where(by_row(laws, in_plane(laws)), -units(laws, now.lam), by_row(laws, forward))
     heading = jnp.where(by_row(laws, slips), begins, modes.heading)
     return Modes(modes.closed, modes.stuck & ~slips, heading, laws)
 
@@ -121,7 +120,5 @@ def at_rest(at: Point, rest: float) -> Array:
 
 def headings(at: Point, x: Array) -> Array:
     """Unit directions of x by row, signs along a line."""
-    laws = at.laws
-    size = by_row(laws, lengths(laws, x))
     along_line = jnp.where(x < 0, -1.0, 1.0)
-    return jnp.where(by_row(laws, in_plane(laws)), x / jnp.maximum(size, 1e-290), along_line)
+    return jnp.where(by_row(at.laws, in_plane(at.laws)), units(at.laws, x), along_line)

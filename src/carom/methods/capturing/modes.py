@@ -94,6 +94,12 @@ def lengths(laws: Laws, x: Array) -> Array:
     return jnp.concatenate([*(_length(g) for g in (*tangential, *elements)), jnp.zeros(0)])
 
 
+def units(laws: Laws, x: Array) -> Array:
+    """Friction rows over their length; zero where that is zero."""
+    size = by_row(laws, lengths(laws, x))
+    return x / jnp.where(size > 0, size, 1.0)
+
+
 def _length(x: Array) -> Array:
     if x.shape[1] == 1:
         return jnp.abs(x[:, 0])

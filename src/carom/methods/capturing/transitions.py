@@ -66,11 +66,12 @@ def jolted(at: Point, modes: Modes) -> Array:
     return jnp.any(~modes.stuck[k:] & jnp.isinf(jnp.where(forward, at.limits[:, 0], at.limits[:, 1])))
 
 
-def settled(at: Point, modes: Modes, solver: AbstractContactSolver) -> tuple[Modes, Array]:
+def settled(before: tuple[Modes, Array], at: Point, solver: AbstractContactSolver) -> tuple[Modes, Array]:
     """Which laws at rest stay so: the complementarity (63) of accelerations and multipliers, with friction.
 
-    Friction that slides already is no unknown: its force follows the normal one.
+    Friction that slides already is no unknown: its force follows the normal one. The status says how it was solved.
     """
+    modes, _ = before
     laws, n, k = at.laws, at.laws.contacts, at.laws.frictions
     E, e = at.sliding(modes)
     candidates = modes.stuck & at.rough

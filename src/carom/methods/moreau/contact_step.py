@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from carom.methods.projection import projected
 from carom.solvers.body_directions import BodyDirections
 from carom.solvers.contact_problem import ContactProblem
 from carom.solvers.contact_solver import ContactResult
@@ -16,7 +17,6 @@ from carom.systems.contact_rows import ContactRows, events
 from carom.systems.system import System
 
 TOUCHING = 1e-9  # of what free motion adds to a gap in a step: a gap as small is closed, whatever its sign
-_PROJECTIONS = 3
 
 
 def report(
@@ -65,12 +65,7 @@ def onto_constraints(
     W, M_inv_W = rows.W.dense()[first:], W_M.dense()[first:].T
     inverse = times(M_inv_W, inverse_small(times(W, M_inv_W)))
 
-    def gamma(x: Array, v: Array) -> Array:
-        return jax.jvp(system.constraint, (t, x), (jnp.ones_like(t), system.rate(t, x, v)))[1]
+    def left(x: Array, v: Array) -> tuple[Array, Array]:
+        return jax.jvp(system.constraint, (t, x), (jnp.ones_like(t), system.rate(t, x, v)))
 
-    def correct(_, pair: tuple[Array, Array]) -> tuple[Array, Array]:
-        x, v = pair
-        x = x - system.rate(t, x, times(inverse, system.constraint(t, x))) + system.rate(t, x, jnp.zeros_like(v))
-        return x, v - times(inverse, gamma(x, v))
-
-    return jax.lax.fori_loop(0, _PROJECTIONS, correct, (q, u))
+    return projected(system, t, q, u, left, lambda r: times(inverse, r))

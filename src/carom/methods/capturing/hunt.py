@@ -1,0 +1,128 @@
+"""The first event of a piece: trials one after the other, and looks into one that ends without an event.
+
+The located time has the derivative of its event: that of the root of a margin, whatever trials led to it.
+"""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from carom.arguments import UserFunction
+from carom.interpolation import hermite
+from carom.methods.capturing.active_set import Coefficients, Motion, Piece, smooth_piece, survey
+from carom.methods.capturing.location import LOOKS, Aim, Found, Search, Trial, after_trial, crossing, dip
+from carom.methods.capturing.margins import Margins, forces_left, margins
+from carom.methods.capturing.modes import Modes
+from carom.solvers.roots import held, rarely, repeated, rooted
+from carom.state import State
+from carom.systems.system import System
+
+
+class Hunt(eqx.Module):
+    """A piece that begins at `state` with given modes, at most `longest`; `wary` ones look into trials on suspicion."""
+
+    system: System
+    tableau: Coefficients
+    state: State
+    start: Motion
+    at_start: Margins
+    modes: Modes
+    span: Array
+    longest: Array
+    aim: Aim
+    form: str = eqx.field(static=True)
+    wary: bool = eqx.field(static=True)
+
+    def found(self, h: Array, at_once: Array) -> Found:
+        """After all trials for a step of size h; none if it is over `at_once`."""
+        return rooted(_after_trials, _with_derivative, (self, h, at_once))
+
+    def trial(self, tau: Array) -> Trial:
+        """A piece of length tau and its end."""
+        piece = smooth_piece(self.system, self.tableau, self.state, self.start, self.modes, tau, self.form)
+        at = survey(self.system, self.state.t + tau, piece.q, piece.v).under(self.modes)
+        return Trial(tau, piece, at, margins(at, self.modes, self.span))
+
+    def look(self, s: Search) -> Found:
+        """One more trial."""
+        trial = self.trial(s.tau)
+        suspicious = self.turns(trial) | self.suspicious(trial) if self.wary else self.turns(trial)
+        looked = (s.k == 0) & ~trial.seen & suspicious
+        deepest = rarely(looked, _deepest, jnp.asarray(jnp.inf), self, trial)
+        return after_trial(s, trial, deepest, self.longest, self.aim)
+
+    def turns(self, trial: Trial) -> Array:
+        """Whether a gap or slip that falls at first rises in the end."""
+        before, now = self.at_start, trial.margins
+        return jnp.any(before.timed & now.timed & (before.value > 0) & (before.rate < 0) & (now.rate > 0))
+
+    def times(self, trial: Trial) -> Array:
+        """The instants of the `LOOKS`."""
+        return self.state.t + jnp.asarray(LOOKS) * trial.tau
+
+    def between(self, trial: Trial, y0: Array, y1: Array, d0: Array, d1: Array) -> Array:
+        """Cubics at the `LOOKS`."""
+        t = self.state.t
+        return hermite(t, t + trial.tau, y0, y1, d0, d1, self.times(trial)[:, None])
+
+    def q(self, trial: Trial) -> Array:
+        """Coordinates at the `LOOKS`."""
+        state, piece, rate = self.state, trial.piece, self.system.rate
+        d0, d1 = rate(state.t, state.q, state.v), rate(state.t + trial.tau, piece.q, piece.v)
+        return self.between(trial, state.q, piece.q, d0, d1)
+
+    def margins(self, trial: Trial) -> Array:
+        """Margins at the `LOOKS`."""
+        v = self.between(trial, self.state.v, trial.piece.v, self.start.acceleration, trial.at.acceleration)
+        at = jax.vmap(lambda *place: survey(self.system, *place).under(self.modes))(self.times(trial), self.q(trial), v)
+        return jax.vmap(lambda now: margins(now, self.modes, self.span).value)(at)
+
+    def suspicious(self, trial: Trial) -> Array:
+        """Whether a force (by the stages) or a gap (by looks at it) may be negative in between."""
+        laws, system = self.modes.laws, self.system
+        if not laws.count:
+            return jnp.asarray(False)
+        if any(isinstance(group.limit, UserFunction) for group in system.friction_groups):
+            return jnp.asarray(True)
+        with_stage = lambda lam: eqx.tree_at(lambda m: m.lam, self.start, lam)  # noqa: E731
+        stages = jax.vmap(lambda lam: forces_left(with_stage(lam), self.modes))(trial.piece.lam)
+        ends = (forces_left(motion, self.modes)[None] for motion in (self.start, trial.at))
+        forces = jnp.concatenate([stages, *ends])
+        low = jnp.min(forces, axis=0)
+        found = jnp.any(low < jnp.max(forces, axis=0) - low)
+        if laws.contacts:
+            gaps = jax.vmap(system.gaps)(self.times(trial), self.q(trial))
+            gaps = jnp.concatenate([self.start.point.gap[None], gaps, trial.at.point.gap[None]])
+            bend = gaps[2:] - 2 * gaps[1:-1] + gaps[:-2]
+            found = found | jnp.any(~self.modes.closed & (jnp.min(gaps, axis=0) < 2 * jnp.max(jnp.abs(bend), axis=0)))
+        return found
+
+
+def _deepest(_: Array, hunt: Hunt, trial: Trial) -> Array:
+    return dip(hunt.at_start, hunt.margins(trial), trial, hunt.aim.window)
+
+
+def _after_trials(given: tuple[Hunt, Array, Array]) -> Found:
+    hunt, h, at_once = given
+    nothing = Piece.of_no_length(hunt.state, hunt.modes.laws.rows, hunt.tableau.b.size)
+    before = Trial(jnp.zeros_like(h), nothing, hunt.start, hunt.at_start)
+    first = Found(Search.begin(h, hunt.longest, hunt.at_start.value), before, at_once)
+    return repeated(lambda f: f.pending, lambda f: hunt.look(f.search), first)
+
+
+def _with_derivative(found: Found, given: tuple[Hunt, Array, Array]) -> Found:
+    """The last trial, as long as its first event takes by one Newton step on the margin, or as the longest piece."""
+    hunt, tau = given[0], found.trial.tau
+    still, trial = held(hunt), hunt.trial(tau)
+    _, rates = jax.jvp(still.trial, (tau,), (jnp.ones_like(tau),))
+    _, first = crossing(found.search, found.trial, still.aim)
+    place = jnp.where(trial.margins.gaps, -hunt.aim.lead, 0.25 * hunt.aim.window)
+    times = place - trial.margins.value / jnp.where(first, rates.margins.value, 1.0)
+    event = jnp.max(jnp.where(first, times, -jnp.inf), initial=-jnp.inf)
+    reached = jnp.where(jnp.any(first), event, hunt.longest)
+    longer = reached - held(reached)  # zero, but for its derivative
+    moved = lambda x, rate: x + rate * longer if eqx.is_inexact_array(x) else x  # noqa: E731
+    return eqx.tree_at(lambda f: f.trial, found, jax.tree.map(moved, trial, rates))
