@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.solvers.body_directions import BodyDirections
-from carom.solvers.closed_contacts import Closed
+from carom.solvers.closed_contacts import Closed, block_of, put_block
 from carom.solvers.contact_problem import TINY, ContactProblem
 from carom.solvers.sweeps import AbstractSweeps
 
@@ -46,11 +46,11 @@ class BodySweeps(AbstractSweeps):
         found, u = [], y
         for group, P, before in zip(self.groups, x[0], old[0]):
 
-            def relaxed(block: Closed, k: Array, at: Any, P: Array = P) -> Any:
+            def relaxed(block: Closed, k: Array, at: Any, P: Array = P + beta * (P - before)) -> Any:
                 new, u = at
-                own, P_k = block.own(u), P[k] + beta * (P[k] - new[k])
+                own, P_k = block.own(u), block_of(P, k)
                 wanted = block.wanted(P_k, own)
-                return new.at[k].set(wanted), block.pushed(u, own, wanted - P_k)
+                return put_block(new, k, wanted), block.pushed(u, own, wanted - P_k)
 
             new, u = group.over_blocks(relaxed, (before, u))
             found.append(new)
@@ -64,8 +64,9 @@ class BodySweeps(AbstractSweeps):
         for group, P in zip(self.groups, x[0]):
 
             def larger(block: Closed, k: Array, largest: Array, P: Array = P) -> Array:
-                defect = P[k] - block.wanted(P[k], block.own(u))
-                size = jnp.abs(P[k]) + jnp.abs(block.c)
+                P_k = block_of(P, k)
+                defect = P_k - block.wanted(P_k, block.own(u))
+                size = jnp.abs(P_k) + jnp.abs(block.c)
                 return jnp.maximum(largest, jnp.stack([jnp.max(jnp.abs(defect)), jnp.max(size)]))
 
             largest = group.over_blocks(larger, largest)
@@ -75,7 +76,7 @@ class BodySweeps(AbstractSweeps):
         """The velocities that impulses bring about."""
         u = jnp.zeros((self.W.bodies, self.W.dof))
         for group, own in zip(self.groups, P):
-            push = lambda block, k, u, own=own: block.pushed(u, block.own(u), own[k])  # noqa: E731
+            push = lambda block, k, u, own=own: block.pushed(u, block.own(u), block_of(own, k))  # noqa: E731
             u = group.over_blocks(push, u)
         return u
 

@@ -18,14 +18,14 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float, Int
 
 from carom.pairs.sorting import running_sum
 from carom.solvers.body_directions import Blocks, Colours, Side, velocity_of
 from carom.solvers.contact_problem import nearest
 
-_ROOM = 64  # least places of a block
+_PLACES = {"cpu": 256}  # of a block: more no longer stay in the cache
+_MOST = 2**17  # on other devices, where a round of the loop costs as much as so many places
 
 
 class Closed(eqx.Module):
@@ -51,23 +51,24 @@ class Closed(eqx.Module):
             root = jnp.sqrt(taken(diagonal, at, 1.0))
             sides = []
             for side in own.sides:
-                body = side.body.at[at].get(mode="fill", fill_value=N)
+                body = side.body.at[at].get(mode="fill", fill_value=N).astype(jnp.int32)
                 rows = taken(side.rows, at).reshape(*side.rows.shape[:2], B)
                 mass = root_M.at[body].get(mode="fill", fill_value=1.0).T
-                sides.append(Side(jnp.where(body < N, body, N + jnp.arange(B)), rows / mass / root[:, None]))
+                sides.append(Side(jnp.where(body < N, body, N + jnp.arange(B, dtype=jnp.int32)), rows / mass / root[:, None]))
             mu = taken(friction, at)[0]
             return tuple(sides), taken(c, at) / root, mu * root[-1] / root[0], root
 
         empty = jax.tree.map(lambda x: jnp.zeros((number.shape[0], *x.shape), x.dtype), jax.eval_shape(block, number[0]))
-        put = lambda k, all_: jax.tree.map(lambda x, new: x.at[k].set(new), all_, block(number[k]))  # noqa: E731
+        put = lambda k, all_: jax.tree.map(lambda x, new: put_block(x, k, new), all_, block(block_of(number, k)))  # noqa: E731
         return cls(used, number, *jax.lax.fori_loop(0, used, put, empty))
 
     def gathered(self, P: Float[Array, "R K"]) -> Float[Array, "b R B"]:
         """Impulses of the group, in blocks."""
 
         def put(k: Array, all_: Array) -> Array:
-            own = jnp.stack([y.at[self.number[k]].get(mode="fill", fill_value=0.0) for y in P])
-            return all_.at[k].set(own * self.root[k])
+            at = block_of(self.number, k)
+            own = jnp.stack([y.at[at].get(mode="fill", fill_value=0.0) for y in P])
+            return put_block(all_, k, own * block_of(self.root, k))
 
         return jax.lax.fori_loop(0, self.used, put, jnp.zeros_like(self.c))
 
@@ -75,8 +76,8 @@ class Closed(eqx.Module):
         """Impulses of the group in their order; open contacts have none."""
 
         def put(k: Array, all_: tuple[Array, ...]) -> tuple[Array, ...]:
-            own = P[k] / self.root[k]
-            return tuple(x.at[self.number[k]].set(y, mode="drop") for x, y in zip(all_, own))
+            own, at = block_of(P, k) / block_of(self.root, k), block_of(self.number, k)
+            return tuple(x.at[at].set(y, mode="drop") for x, y in zip(all_, own))
 
         return jnp.stack(jax.lax.fori_loop(0, self.used, put, tuple(jnp.zeros((self.c.shape[1], count)))))
 
@@ -85,7 +86,7 @@ class Closed(eqx.Module):
         rest = (self.number, self.sides, self.c, self.friction, self.root)
 
         def once(k: Array, x: Any) -> Any:
-            return body(Closed(self.used, *jax.tree.map(lambda y: y[k], rest)), k, x)
+            return body(Closed(self.used, *jax.tree.map(lambda y: block_of(y, k), rest)), k, x)
 
         return jax.lax.fori_loop(0, self.used, once, x)
 
@@ -111,6 +112,16 @@ class Closed(eqx.Module):
         return u
 
 
+def block_of(x: Array, k: Array) -> Array:
+    """Block k, which exists."""
+    return jax.lax.dynamic_index_in_dim(x, k, keepdims=False)
+
+
+def put_block(x: Array, k: Array, new: Array) -> Array:
+    """x with another block k, which exists."""
+    return jax.lax.dynamic_update_index_in_dim(x, new, k, 0)
+
+
 def _places(active: Array, colours: Colours) -> tuple[Int[Array, "b B"], Array]:
     """Numbers of the closed contacts in blocks of one colour each (too large in an empty place), and blocks in use."""
     K = active.shape[0]
@@ -130,4 +141,4 @@ def _places(active: Array, colours: Colours) -> tuple[Int[Array, "b B"], Array]:
 
 def block_size(sizes: tuple[int, ...]) -> int:
     """Places of a block: large ones cost fewer rounds of a loop, small ones leave fewer places empty."""
-    return int(np.clip(2 ** int(np.log2(max(1, max(sizes, default=1) / 2))), _ROOM, 2**17))
+    return min(_PLACES.get(jax.default_backend(), _MOST), max(8, *(-(-size // 2) for size in sizes)))
