@@ -40,6 +40,7 @@ from carom.pairs import Periodic as Periodic
 from carom.running.batch import simulate_batch as simulate_batch
 from carom.running.run import simulate as simulate
 from carom.solution import Solution as Solution
+from carom.solvers.apgd import APGD as APGD
 from carom.solvers.gauss_seidel import AcceleratedGaussSeidel as AcceleratedGaussSeidel
 from carom.solvers.newton import Newton as Newton
 from carom.solvers.pjor import PJOR as PJOR

@@ -43,19 +43,20 @@ class BodySweeps(AbstractSweeps):
     def sweep(self, x: Iterate, old: Iterate, beta: Array) -> tuple[Iterate, Array, Array]:
         """After all colours, one after the other."""
         y = x[1] + beta * (x[1] - old[1])
-        found, u = [], y
+        found, u, products = [], y, jnp.zeros(2)
         for group, P, before in zip(self.groups, x[0], old[0]):
 
-            def relaxed(block: Closed, k: Array, at: Any, P: Array = P + beta * (P - before)) -> Any:
-                new, u = at
-                own, P_k = block.own(u), block_of(P, k)
+            def relaxed(block: Closed, k: Array, at: Any, P: Array = P, P_y: Array = P + beta * (P - before)) -> Any:
+                new, u, products = at
+                own, P_k = block.own(u), block_of(P_y, k)
                 wanted = block.wanted(P_k, own)
-                return put_block(new, k, wanted), block.pushed(u, own, wanted - P_k)
+                down, ahead = P_k - wanted, wanted - block_of(P, k)
+                products = products + jnp.stack([jnp.sum(down * down), jnp.sum(down * ahead)])
+                return put_block(new, k, wanted), block.pushed(u, own, -down), products
 
-            new, u = group.over_blocks(relaxed, (before, u))
+            new, u, products = group.over_blocks(relaxed, (before, u, products))
             found.append(new)
-        down = y - u
-        return (tuple(found), u), jnp.sum(down * down), jnp.sum(down * (u - x[1]))
+        return (tuple(found), u), products[0], products[1]
 
     def looked(self, x: Iterate) -> tuple[Iterate, Array]:
         """With velocities summed anew, and the residual."""

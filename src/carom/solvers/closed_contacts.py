@@ -12,6 +12,7 @@ Letters: b blocks of B places, R = 1 + directions rows, N bodies of f velocities
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +25,7 @@ from carom.pairs.sorting import running_sum
 from carom.solvers.body_directions import Blocks, Colours, Side, velocity_of
 from carom.solvers.contact_problem import nearest
 
-_PLACES = {"cpu": 256}  # of a block: more no longer stay in the cache
+_PLACES = {"cpu": 192}  # of a block: more no longer stay in the cache
 _MOST = 2**17  # on other devices, where a round of the loop costs as much as so many places
 
 
@@ -41,7 +42,7 @@ class Closed(eqx.Module):
     @classmethod
     def of(cls, own: Blocks, c: Array, diagonal: Array, active: Array, friction: Array, root_M: Array) -> Closed:
         """Those of a group whose rows (R, K) these are."""
-        number, used = _places(active, own.colours)
+        number, used = _places(active, own.colours, block_size(root_M.shape[0], len(own.sides)))
         B, N = number.shape[1], root_M.shape[0]
 
         def taken(x: Array, at: Array, fill: float = 0.0) -> Array:
@@ -122,10 +123,9 @@ def put_block(x: Array, k: Array, new: Array) -> Array:
     return jax.lax.dynamic_update_index_in_dim(x, new, k, 0)
 
 
-def _places(active: Array, colours: Colours) -> tuple[Int[Array, "b B"], Array]:
+def _places(active: Array, colours: Colours, B: int) -> tuple[Int[Array, "b B"], Array]:
     """Numbers of the closed contacts in blocks of one colour each (too large in an empty place), and blocks in use."""
     K = active.shape[0]
-    B = block_size(colours.sizes)
     blocks = sum(-(-size // B) for size in colours.sizes)
     closed, entry = active.astype(jnp.int32), jnp.arange(K, dtype=jnp.int32)
     before = running_sum(closed) - closed
@@ -139,6 +139,11 @@ def _places(active: Array, colours: Colours) -> tuple[Int[Array, "b B"], Array]:
     return number.reshape(blocks, B), jnp.sum(filled).astype(jnp.int32)
 
 
-def block_size(sizes: tuple[int, ...]) -> int:
-    """Places of a block: large ones cost fewer rounds of a loop, small ones leave fewer places empty."""
-    return min(_PLACES.get(jax.default_backend(), _MOST), max(8, *(-(-size // 2) for size in sizes)))
+def block_size(bodies: int, sides: int) -> int:
+    """Places of a block: large ones cost fewer rounds of a loop, small ones fill better.
+
+    It follows from the number of bodies, not from the room of lists, on which no bit of a result depends. Of contacts
+    with the world mostly those along a border are closed.
+    """
+    likely = bodies // 8 if sides > 1 else 2 * math.isqrt(bodies)
+    return max(8, min(_PLACES.get(jax.default_backend(), _MOST), likely))
