@@ -33,23 +33,38 @@ def accelerated(
     problem: ContactProblem, sweeps: AbstractSweeps, guess: Array, tol: float, max_iter: int
 ) -> ContactResult:
     """Solve from a guess; of all looked at, the impulses with the smallest residual."""
+    start = Search.of(sweeps.start(jnp.where(problem.taking_part, guess, 0.0)))
+    found = repeated(lambda search: search.goes_on, lambda search: search.ahead(sweeps, tol, max_iter), start)
+    status = jnp.where(jnp.isfinite(found.least), Status.OK, Status.NOT_FINITE).astype(jnp.int32)
+    return ContactResult(sweeps.impulses(found.best), found.least, found.k, status, found.least > tol)
 
-    def look(loop: Any) -> Any:
-        path, best, least, idle, k, _ = loop
-        x, now = sweeps.looked(path.x)
-        more = (now > tol) & (k < max_iter)
-        trust = idle < _PATIENCE
-        count = jnp.where(more, jnp.minimum(_BETWEEN_LOOKS, max_iter - k), 0)
-        best = jax.tree.map(lambda a, b: jnp.where(now < least, a, b), x, best)
-        path = jax.lax.fori_loop(0, count, lambda _, path: path.ahead(sweeps, trust), path.at(x))
-        idle = jnp.where((now < least) & trust, 0, (idle + 1) % (2 * _PATIENCE))
-        return path, best, jnp.fmin(now, least), idle, k + count, more
 
-    x, none = sweeps.start(jnp.where(problem.taking_part, guess, 0.0)), jnp.zeros((), jnp.int32)
-    loop = (Path.of(x), x, jnp.asarray(jnp.inf), none, none, jnp.asarray(True))
-    _, x, residual, _, k, _ = repeated(lambda loop: loop[-1], look, loop)
-    status = jnp.where(jnp.isfinite(residual), Status.OK, Status.NOT_FINITE).astype(jnp.int32)
-    return ContactResult(sweeps.impulses(x), residual, k, status, residual > tol)
+class Search(eqx.Module):
+    """A path and the best of it: the residual seen last and the least, looks without a smaller one, rounds so far."""
+
+    path: Path
+    best: Any
+    now: Array
+    least: Array
+    idle: Array
+    k: Array
+    goes_on: Array
+
+    @classmethod
+    def of(cls, x: Any) -> Search:
+        """At a start."""
+        none, far = jnp.zeros((), jnp.int32), jnp.asarray(jnp.inf)
+        return cls(Path.of(x), x, far, far, none, none, jnp.asarray(True))
+
+    def ahead(self, sweeps: AbstractSweeps, tol: float, max_iter: int) -> Search:
+        """After a look, and rounds if it does not end here."""
+        x, now = sweeps.looked(self.path.x)
+        goes_on, trust = (now > tol) & (self.k < max_iter), self.idle < _PATIENCE
+        count = jnp.where(goes_on, jnp.minimum(_BETWEEN_LOOKS, max_iter - self.k), 0)
+        best = jax.tree.map(lambda a, b: jnp.where(now < self.least, a, b), x, self.best)
+        path = jax.lax.fori_loop(0, count, lambda _, path: path.ahead(sweeps, trust), self.path.at(x))
+        idle = jnp.where((now < self.least) & trust, 0, (self.idle + 1) % (2 * _PATIENCE))
+        return Search(path, best, now, jnp.fmin(now, self.least), idle, self.k + count, goes_on)
 
 
 class Path(eqx.Module):

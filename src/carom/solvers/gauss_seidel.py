@@ -53,10 +53,10 @@ class AcceleratedGaussSeidel(AbstractContactSolver):
 
     def solve(self, problem: ContactProblem, guess: Array) -> ContactResult:
         """Solve from a guess; of all looked at, the impulses with the smallest residual."""
-        return accelerated(problem, _sweeps_of(problem), guess, self.tol, self.max_iter)
+        return accelerated(problem, sweeps_of(problem), guess, self.tol, self.max_iter)
 
 
-def _sweeps_of(problem: ContactProblem) -> AbstractSweeps:
+def sweeps_of(problem: ContactProblem) -> AbstractSweeps:
     """The sweeps that a problem's map offers, or a refusal."""
     G, laws = problem.G, problem.laws
     if isinstance(G, DelassusMap) and isinstance(G.W, BodyDirections) and isinstance(G.W_M, BodyDirections):
