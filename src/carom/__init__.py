@@ -30,6 +30,7 @@ from carom.pairs import AllPairs, CellList, Fixed, LeesEdwards, Periodic
 from carom.running.batch import simulate_batch
 from carom.running.run import simulate
 from carom.solution import Solution
+from carom.solvers.apgd import APGD
 from carom.solvers.gauss_seidel import AcceleratedGaussSeidel
 from carom.solvers.newton import Newton
 from carom.solvers.pjor import PJOR
@@ -100,7 +101,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "__version__",
+    "APGD",
     "AcceleratedGaussSeidel",
     "Adaptive",
     "AdditiveTailoredIRK",
@@ -150,6 +151,7 @@ __all__ = [
     "Theta",
     "Tridiagonal",
     "Wall",
+    "__version__",
     "augmented",
     "check",
     "consistent",

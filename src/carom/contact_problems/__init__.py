@@ -12,4 +12,5 @@ from carom.contact_problems.problem import GlobalProblem as GlobalProblem
 from carom.contact_problems.problem import LocalProblem as LocalProblem
 from carom.contact_problems.solving import Result as Result
 from carom.contact_problems.solving import solve as solve
+from carom.solvers.apgd import APGD as APGD
 from carom.solvers.gauss_seidel import AcceleratedGaussSeidel as AcceleratedGaussSeidel

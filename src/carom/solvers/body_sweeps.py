@@ -1,95 +1,87 @@
-"""Sweeps over contacts of bodies: impulses colour by colour, and with them the velocities u = M^{-1} W^T P of bodies.
+"""Sweeps over closed contacts of bodies: impulses colour by colour, and with them the velocities of bodies.
 
-    P_i <- prox(P_i - (W_i u + c_i) / G_ii),   u <- u + M^{-1} W_i^T dP_i
-
-Extrapolated alike, u needs no new sum. Products are those of kinetic energy, taken over the bodies: they do not depend
-on the room of lists.
+Extrapolated alike, velocities need no new sum; they are summed anew where somebody looks. Products are those of
+kinetic energy, taken over the bodies: they do not depend on the room of lists.
 """
 
 from __future__ import annotations
 
-import equinox as eqx
-import jax.numpy as jnp
-from jaxtyping import Array, Float
+from typing import Any
 
-from carom.solvers.body_directions import BodyDirections, Side, velocity_of
-from carom.solvers.contact_problem import ContactProblem, nearest
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from carom.solvers.body_directions import BodyDirections
+from carom.solvers.closed_contacts import Closed, block_of, put_block
+from carom.solvers.contact_problem import TINY, ContactProblem
 from carom.solvers.sweeps import AbstractSweeps
 
 Iterate = tuple[tuple[Array, ...], Array]
 
 
 class BodySweeps(AbstractSweeps):
-    """Contacts by colours, and the masses of bodies."""
+    """The closed contacts of all groups."""
 
     W: BodyDirections
-    W_M: BodyDirections
-    colours: tuple[Colour, ...]
+    groups: tuple[Closed, ...]
 
     @classmethod
-    def of(cls, problem: ContactProblem, W: BodyDirections, W_M: BodyDirections) -> BodySweeps:
-        """The sweeps of a problem; what a colour has of the next ones is left alone."""
-        found, first = [], 0
-        for group, over, c, diagonal in zip(W.groups, W_M.groups, W.by_group(problem.c), W.by_group(problem.diagonal)):
-            own, cut = slice(first, first + group.count), group.colours.cut
-            numbers = zip(*(cut(x) for x in (c, diagonal, problem.active[own], problem.friction[own])))
-            bodies = [cut(side.body) for side in group.sides]
-            rows = [[cut(side.rows) for side in blocks.sides] for blocks in (group, over)]
-            ends = jnp.append(group.colours.starts[1:], group.count)
-            for k, (c_k, diagonal_k, active_k, friction_k) in enumerate(numbers):
-                there = jnp.arange(active_k.size) < ends[k] - group.colours.starts[k]
-                its = [jnp.where(there, body[k], W.bodies + jnp.arange(there.size)) for body in bodies]
-                own_side, over_mass = (tuple(Side(b, r[k]) for b, r in zip(its, side)) for side in rows)
-                found.append(Colour(own_side, over_mass, c_k, diagonal_k, active_k & there, friction_k))
+    def of(cls, problem: ContactProblem, W: BodyDirections, masses: Array) -> BodySweeps:
+        """The sweeps of a problem."""
+        found, first, root_M = [], 0, jnp.sqrt(masses)
+        for group, c, diagonal in zip(W.groups, W.by_group(problem.c), W.by_group(problem.diagonal)):
+            own = slice(first, first + group.count)
+            found.append(Closed.of(group, c, diagonal, problem.active[own], problem.friction[own], root_M))
             first += group.count
-        return cls(W, W_M, tuple(found))
+        return cls(W, tuple(found))
 
     def start(self, P: Array) -> Iterate:
-        """Impulses by colours, and the velocities they bring about."""
-        parts = zip(self.W.groups, self.W.by_group(P))
-        return tuple(part for group, own in parts for part in group.colours.cut(own)), self.W.cut(self.W_M.force(P))
+        """Impulses in blocks, and the velocities they bring about."""
+        P_blocks = tuple(group.gathered(own) for group, own in zip(self.groups, self.W.by_group(P)))
+        return P_blocks, self.summed(P_blocks)
 
-    def sweep(self, x: Iterate) -> Iterate:
+    def sweep(self, x: Iterate, old: Iterate, beta: Array) -> tuple[Iterate, Array, Array]:
         """After all colours, one after the other."""
-        P, u = x
-        found = []
-        for own, colour in zip(P, self.colours):
-            new, u = colour.relaxed(own, u)
+        y = x[1] + beta * (x[1] - old[1])
+        found, u, products = [], y, jnp.zeros(2)
+        for group, P, before in zip(self.groups, x[0], old[0]):
+
+            def relaxed(block: Closed, k: Array, at: Any, P: Array = P, P_y: Array = P + beta * (P - before)) -> Any:
+                new, u, products = at
+                own, P_k = block.own(u), block_of(P_y, k)
+                wanted = block.wanted(P_k, own)
+                down, ahead = P_k - wanted, wanted - block_of(P, k)
+                products = products + jnp.stack([jnp.sum(down * down), jnp.sum(down * ahead)])
+                return put_block(new, k, wanted), block.pushed(u, own, -down), products
+
+            new, u, products = group.over_blocks(relaxed, (before, u, products))
             found.append(new)
-        return tuple(found), u
+        return (tuple(found), u), products[0], products[1]
+
+    def looked(self, x: Iterate) -> tuple[Iterate, Array]:
+        """With velocities summed anew, and the residual."""
+        u = self.summed(x[0])
+        largest = jnp.zeros(2)
+        for group, P in zip(self.groups, x[0]):
+
+            def larger(block: Closed, k: Array, largest: Array, P: Array = P) -> Array:
+                P_k = block_of(P, k)
+                defect = P_k - block.wanted(P_k, block.own(u))
+                size = jnp.abs(P_k) + jnp.abs(block.c)
+                return jnp.maximum(largest, jnp.stack([jnp.max(jnp.abs(defect)), jnp.max(size)]))
+
+            largest = group.over_blocks(larger, largest)
+        return (x[0], u), largest[0] / (largest[1] + TINY)
+
+    def summed(self, P: tuple[Array, ...]) -> Array:
+        """The velocities that impulses bring about."""
+        u = jnp.zeros((self.W.bodies, self.W.dof))
+        for group, own in zip(self.groups, P):
+            push = lambda block, k, u, own=own: block.pushed(u, block.own(u), block_of(own, k))  # noqa: E731
+            u = group.over_blocks(push, u)
+        return u
 
     def impulses(self, x: Iterate) -> Array:
         """The impulses in their order."""
-        rest, groups = list(x[0]), []
-        for group in self.W.groups:
-            count = len(group.colours.sizes)
-            groups.append(group.colours.joined(tuple(rest[:count]), group.count))
-            rest = rest[count:]
-        return self.W.stacked(tuple(groups))
-
-    def products(self, old: Iterate, y: Iterate, new: Iterate) -> tuple[Array, Array]:
-        """Squared change and turn, in units of energy."""
-        down, ahead, M = y[1] - new[1], new[1] - old[1], self.W_M.masses
-        return jnp.sum(M * down * down), jnp.sum(M * down * ahead)
-
-
-class Colour(eqx.Module):
-    """Contacts of one colour with what relaxing them takes; impulses are arrays (R, K)."""
-
-    W: tuple[Side, ...]
-    W_M: tuple[Side, ...]
-    c: Float[Array, "R K"]
-    diagonal: Float[Array, "R K"]
-    active: Array
-    friction: Array
-
-    def relaxed(self, P: Array, u: Array) -> tuple[Array, Array]:
-        """Impulses, and velocities of bodies (N, f)."""
-        own = [side.own(u) for side in self.W]
-        x = P - (velocity_of(self.W, own) + self.c) / self.diagonal
-        normal = jnp.where(self.active & (x[0] > 0), x[0], 0.0)
-        a = (self.friction * normal)[:, None]
-        new = jnp.vstack([normal, nearest(x[1:].T, -a, a).T]) if len(x) > 1 else normal[None]
-        for side, v in zip(self.W_M, own):
-            u = u.at[side.body].set(v + side.push(new - P), mode="drop", unique_indices=True)
-        return new, u
+        both = zip(self.W.groups, self.groups, x[0])
+        return self.W.stacked(tuple(group.scattered(P, blocks.count) for blocks, group, P in both))

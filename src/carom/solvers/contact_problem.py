@@ -18,7 +18,7 @@ from carom.solvers.contact_laws import Block, Laws
 from carom.solvers.directions import AbstractDelassus, AbstractDirections, delassus
 
 CONSTRAINT, IMPRESSED = np.int32(0), np.int32(1)
-_TINY = 1e-290
+TINY = 1e-290
 
 
 class ContactProblem(eqx.Module):
@@ -62,7 +62,7 @@ class ContactProblem(eqx.Module):
         """Largest defect of (19), relative to the impulses, both in units of the square root of energy."""
         weight = jnp.sqrt(self.diagonal)
         size = weight * jnp.abs(P) + jnp.where(self.taking_part, jnp.abs(self.c) / weight, 0.0)
-        return jnp.max(weight * jnp.abs(defect), initial=0.0) / (jnp.max(size, initial=0.0) + _TINY)
+        return jnp.max(weight * jnp.abs(defect), initial=0.0) / (jnp.max(size, initial=0.0) + TINY)
 
     @property
     def taking_part(self) -> Bool[Array, " m"]:
@@ -120,7 +120,7 @@ def nearest(x: Array, low: Array, high: Array) -> Array:
     """
     if x.shape[1] == 1:
         return jnp.where(x < low, low, jnp.where(x > high, high, x))
-    size = jnp.sqrt(jnp.maximum(jnp.sum(x * x, axis=1, keepdims=True), _TINY))
+    size = jnp.sqrt(jnp.maximum(jnp.sum(x * x, axis=1, keepdims=True), TINY))
     return jnp.where(size > high, x * (high / size), x)
 
 

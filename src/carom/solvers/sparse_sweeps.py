@@ -19,7 +19,7 @@ class SparseSweeps(AbstractSweeps):
     """For every colour its own laws, their rows, and the velocity of slip that a unit of normal impulse brings."""
 
     colours: tuple[ContactProblem, Array, Array]
-    diagonal: Array
+    problem: ContactProblem
 
     @classmethod
     def of(cls, problem: ContactProblem, G: SparseDelassus) -> SparseSweeps:
@@ -39,24 +39,26 @@ class SparseSweeps(AbstractSweeps):
             laws=Laws([(contacts.shape[1], directions)]),
         )
         cross = G.entries(n + np.arange(n * directions), np.repeat(normals, directions))[slips - n]
-        return cls((own, rows, cross), problem.diagonal)
+        return cls((own, rows, cross), problem)
 
     def start(self, P: Array) -> Array:
         """The impulses."""
         return P
 
-    def sweep(self, x: Array) -> Array:
-        """After all colours, one after the other."""
-        return jax.lax.scan(lambda P, colour: (_relaxed(P, *colour), None), x, self.colours)[0]
+    def sweep(self, x: Array, old: Array, beta: Array) -> tuple[Array, Array, Array]:
+        """After all colours, one after the other; products are in units of energy."""
+        y = x + beta * (x - old)
+        new = jax.lax.scan(lambda P, colour: (_relaxed(P, *colour), None), y, self.colours)[0]
+        down, diagonal = y - new, self.problem.diagonal
+        return new, jnp.sum(diagonal * down**2), jnp.sum(diagonal * down * (new - x))
+
+    def looked(self, x: Array) -> tuple[Array, Array]:
+        """The residual."""
+        return x, self.problem.residual(x, self.problem.equation(x))
 
     def impulses(self, x: Array) -> Array:
         """The impulses."""
         return x
-
-    def products(self, old: Array, y: Array, new: Array) -> tuple[Array, Array]:
-        """Squared change and turn, in units of energy."""
-        down = y - new
-        return jnp.sum(self.diagonal * down**2), jnp.sum(self.diagonal * down * (new - old))
 
 
 def _relaxed(P: Array, own: ContactProblem, rows: Array, cross: Any) -> Array:

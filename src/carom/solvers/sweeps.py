@@ -1,4 +1,4 @@
-"""What a sweep over contacts by colours offers to those who repeat it."""
+"""What an iteration over contacts offers to those who repeat it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from jaxtyping import Array
 
 
 class AbstractSweeps(eqx.Module):
-    """Sweeps over all contacts; what they work on is theirs, of numbers that may be extrapolated."""
+    """One round over all contacts; what rounds work on is theirs."""
 
     @abc.abstractmethod
     def start(self, P: Array) -> Any:
-        """What sweeps work on, from the impulses of a problem."""
+        """What rounds work on, from the impulses of a problem."""
 
     @abc.abstractmethod
-    def sweep(self, x: Any) -> Any:
-        """After all colours, one after the other."""
+    def sweep(self, x: Any, old: Any, beta: Array) -> tuple[Any, Array, Array]:
+        """What a round makes of y = x + beta (x - old), its squared change |y - new|^2, and (y - new) . (new - x)."""
+
+    @abc.abstractmethod
+    def looked(self, x: Any) -> tuple[Any, Array]:
+        """The same without the rounding errors of many rounds, and the residual of the problem."""
 
     @abc.abstractmethod
     def impulses(self, x: Any) -> Array:
         """The impulses of the problem."""
-
-    @abc.abstractmethod
-    def products(self, old: Any, y: Any, new: Any) -> tuple[Array, Array]:
-        """The squared change |y - new|^2 of a sweep, and (y - new) . (new - old)."""

@@ -1,0 +1,140 @@
+"""Many disks in rigid contact: sweeps to a residual from a cold start, robustness, time of a sweep.
+
+States are those of disks that fell into a box of 40 largest diameters, stopped while they fall (collapsing), when they
+rest (settled), or in a turning drum (flowing). The residual is looked at every ten sweeps.
+Usage: disks.py [convergence] [robustness] [sweep] [--seeds N] [--small]; without a name everything.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from timing import best_of
+
+import carom
+from carom.pairs import Capacity
+from carom.running.listing import first_pairs
+from carom.solvers.accelerated import Search
+from carom.solvers.contact_solver import AbstractContactSolver, ContactResult
+from carom.solvers.gauss_seidel import sweeps_of
+
+H = 0.02
+SETTLE = 2000
+TOLERANCES = (1e-3, 1e-4, 1e-6)
+
+
+class History(AbstractContactSolver):
+    """Gauss-Seidel as `AcceleratedGaussSeidel` does it, with the residuals of all looks."""
+
+    looks: int
+
+    needs_matrix = False
+
+    def solve(self, problem, guess):
+        sweeps = sweeps_of(problem)
+        start = Search.of(sweeps.start(jnp.where(problem.taking_part, guess, 0.0)))
+
+        def ahead(search, _):
+            search = search.ahead(sweeps, 0.0, 10 * self.looks)
+            return search, search.now
+
+        search, seen = jax.lax.scan(ahead, start, None, length=self.looks)
+        return ContactResult(sweeps.impulses(search.best), seen, search.k, jnp.zeros((), jnp.int32))
+
+
+@eqx.filter_jit
+def first_step(system, state, pairs, solver):
+    """A step that starts without impulses: residuals, number of closed contacts."""
+    method = carom.MoreauMidpoint(solver=solver)
+    listed = system.since(0.0, pairs)
+    info = method.step(listed, state, method.init(listed, state), jnp.asarray(H)).info
+    return info.residual, info.extra["contacts"]
+
+
+def moved(system, state, steps):
+    """The state after some steps."""
+    method = carom.MoreauMidpoint(solver=carom.AcceleratedGaussSeidel(tol=1e-3, max_iter=200))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        end = carom.simulate(system, state, method, t1=steps * H, h=H, save_every=steps, progress=False).state
+    return carom.State(end.q, end.v)
+
+
+def histories(cases, looks):
+    """Residuals from cold starts, all with the same room, so that one program serves for all of a size."""
+    rooms = [first_pairs(system, state, 0.0).capacity for system, state in cases]
+    room = tuple(own[0] and Capacity.largest(own) for own in zip(*rooms))
+    found = [first_step(s, x, first_pairs(s, x, 0.0, room), History(looks)) for s, x in cases]
+    return [(np.asarray(seen), int(contacts)) for seen, contacts in found]
+
+
+def sweeps_to(seen, tol):
+    """Sweeps until a residual was seen; infinite if never."""
+    below = np.flatnonzero(seen <= tol)
+    return 10 * int(below[0]) if below.size else np.inf
+
+
+def convergence(seeds, count=1000, steps=SETTLE, looks=301):
+    """Median over settled piles."""
+    for friction in (0.3, 0.5, 0.7, 1.0):
+        cases = []
+        for seed in range(seeds):
+            system, state = carom.models.disks_in_box(count, width=80.0, friction=friction, seed=seed)
+            cases.append((system, moved(system, state, steps)))
+        found = histories(cases, looks)
+        numbers = [[sweeps_to(seen, tol) for seen, _ in found] for tol in TOLERANCES]
+        told = ", ".join(f"{tol:g}: {np.median(n):g} (most {max(n):g})" for tol, n in zip(TOLERANCES, numbers))
+        print(f"friction {friction}: {np.mean([c for _, c in found]):.0f} contacts; sweeps to {told}", flush=True)
+
+
+def robustness(count, steps, looks=81):
+    """The last residual over the smallest seen, of ten states."""
+    cases, names = [], []
+    for smallest in (0.8, 1.0):
+        for friction in (0.0, 0.3, 1.0):
+            box = carom.models.disks_in_box(count, friction=friction, smallest=smallest)
+            names += [f"{kind} smallest {smallest} mu {friction}" for kind in ("collapsing", "settled")]
+            cases += [(box[0], moved(*box, n)) for n in (steps // 5, steps)]
+        drum = carom.models.disks_in_drum(count, friction=0.5, smallest=smallest)
+        names.append(f"flowing smallest {smallest} mu 0.5")
+        cases.append((drum[0], moved(*drum, steps)))
+    for name, case in zip(names, cases):
+        seen, contacts = histories([case], looks)[0]
+        told = f"{contacts:6} contacts, smallest {seen.min():.1e}, last {seen[-1]:.1e}, {seen[-1] / seen.min():.2f} times"
+        print(f"{count:7} {name}: {told}", flush=True)
+
+
+def time_of_sweep(counts, steps):
+    """Nanoseconds per contact, and how the time per disk with twenty sweeps grows."""
+    times = []
+    for count in counts:
+        system, state = carom.models.disks_in_box(count, width=2.0 * count / 25, smallest=0.8)
+        state = moved(system, state, steps)
+        pairs = first_pairs(system, state, 0.0)
+        fast, slow = (carom.AcceleratedGaussSeidel(tol=1e-300, max_iter=k) for k in (20, 60))
+        contacts = int(first_step(system, state, pairs, fast)[1])
+        t = [best_of(lambda s=s: jax.block_until_ready(first_step(system, state, pairs, s))) for s in (fast, slow)]
+        times.append(t[0] / count)
+        per_contact = 1e9 * (t[1] - t[0]) / 40 / contacts
+        print(f"{count:8} disks, {contacts} contacts: {per_contact:.1f} ns per contact and sweep, "
+              f"{1e6 * t[0] / count:.2f} us per disk with 20 sweeps", flush=True)
+    if len(counts) > 1:
+        slope = np.polyfit(np.log(counts), np.log(np.array(times) * counts), 1)[0]
+        print(f"exponent of the cost of a step with 20 sweeps: {slope:.2f}")
+
+
+if __name__ == "__main__":
+    names = [a for a in sys.argv[1:] if not a.startswith("--")] or ["sweep", "convergence", "robustness"]
+    small = "--small" in sys.argv
+    if "sweep" in names:
+        time_of_sweep([1000] if small else [1000, 10_000, 100_000], 100 if small else 400)
+    if "convergence" in names:
+        convergence(2 if small else 10)
+    if "robustness" in names:
+        for count in (200,) if small else (1000, 10_000):
+            robustness(count, 300 if small else 1000)

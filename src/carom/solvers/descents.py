@@ -1,0 +1,97 @@
+r"""Projected gradient steps over all contacts at once, in units of the root of energy: the rounds of `APGD`.
+
+    P <- prox(P - (G P + c) / (L S^2)),   S^2 = diag(G)
+
+L follows the largest curvature `dP.G dP / dP.S^2 dP` met, and sinks slowly: where a step finds a larger one, it was
+too long, and extrapolation starts anew.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from carom.solvers.body_sweeps import BodySweeps
+from carom.solvers.closed_contacts import Closed, block_of, put_block
+from carom.solvers.contact_problem import TINY, ContactProblem
+from carom.solvers.sweeps import AbstractSweeps
+
+_FIRST = 2.0  # L of the first step
+_SINKS = 0.99
+
+
+class BodyDescent(AbstractSweeps):
+    """Steps over closed contacts of bodies; an iterate holds impulses, velocities of bodies, and L."""
+
+    contacts: BodySweeps
+
+    def start(self, P: Array) -> Any:
+        """Impulses in blocks, and the velocities they bring about."""
+        return (*self.contacts.start(P), jnp.asarray(_FIRST))
+
+    def sweep(self, x: Any, old: Any, beta: Array) -> tuple[Any, Array, Array]:
+        """After a step of all contacts."""
+        P, now, L = x
+        y = now + beta * (now - old[1])
+        found, u, products = [], y, jnp.zeros(2)
+        for group, P_x, P_old in zip(self.contacts.groups, P, old[0]):
+
+            def step(block: Closed, k: Array, at: Any, P_x: Array = P_x, P_y: Array = P_x + beta * (P_x - P_old)) -> Any:
+                new, u, products = at
+                P_k = block_of(P_y, k)
+                wanted = block.wanted(P_k, block.own(y), 1.0 / L)
+                down, ahead = P_k - wanted, wanted - block_of(P_x, k)
+                products = products + jnp.stack([jnp.sum(down * down), jnp.sum(down * ahead)])
+                return put_block(new, k, wanted), block.pushed(u, block.own(u), -down), products
+
+            new, u, products = group.over_blocks(step, (P_old, u, products))
+            found.append(new)
+        return _judged((tuple(found), u), L, jnp.sum((u - y) ** 2), *products)
+
+    def looked(self, x: Any) -> tuple[Any, Array]:
+        """With velocities summed anew, and the residual."""
+        found, residual = self.contacts.looked(x[:2])
+        return (*found, x[2]), residual
+
+    def impulses(self, x: Any) -> Array:
+        """The impulses in their order."""
+        return self.contacts.impulses(x[:2])
+
+
+class Descent(AbstractSweeps):
+    """Steps over all rows of a problem; an iterate holds P, G P + c, and L."""
+
+    problem: ContactProblem
+
+    def start(self, P: Array) -> Any:
+        """The impulses and what they bring about."""
+        return P, self.problem.velocity(P), jnp.asarray(_FIRST)
+
+    def sweep(self, x: Any, old: Any, beta: Array) -> tuple[Any, Array, Array]:
+        """After a step of all rows."""
+        P, v = (now + beta * (now - before) for now, before in zip(x[:2], old[:2]))
+        step = P - v / (x[2] * self.problem.diagonal)
+        new = self.problem.project(step, step)
+        velocity, down = self.problem.velocity(new), P - new
+        curved = jnp.sum(down * (v - velocity))
+        products = (jnp.sum(self.problem.diagonal * down * z) for z in (down, new - x[0]))
+        return _judged((new, velocity), x[2], curved, *products)
+
+    def looked(self, x: Any) -> tuple[Any, Array]:
+        """The residual."""
+        P, _, L = x
+        v = self.problem.velocity(P)
+        defect = P - self.problem.project(P - v / self.problem.diagonal, P)
+        return (P, v, L), self.problem.residual(P, defect)
+
+    def impulses(self, x: Any) -> Array:
+        """The impulses."""
+        return x[0]
+
+
+def _judged(found: tuple[Any, Any], L: Array, curved: Array, size: Array, turn: Array) -> tuple[Any, Array, Array]:
+    """An iterate with the next L, and the products of the round; a step that was too long counts as a turn."""
+    curvature = curved / (size + TINY)
+    return (*found, jnp.maximum(_SINKS * L, curvature)), size, jnp.where(curvature > 1.001 * L, jnp.inf, turn)
