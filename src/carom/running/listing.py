@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.arguments import users_frame
-from carom.pairs import Capacity, Pairs, coloured, grown, memory, padded, tight, with_spare_colours
+from carom.pairs import Capacity, Pairs, coloured, grown, memory, tight, with_spare_colours
 from carom.pairs.lists import NOT_FINITE
 from carom.state import Carry, Row, State, Status
 from carom.systems.body_contacts import PairContacts
@@ -92,7 +92,7 @@ def first_pairs(system: System, state: State, epoch: Any, rooms: Any = None) -> 
     lists, rooms = zip(
         *(_first_list(group, state, t, room) for group, room in zip(groups, rooms or [None] * len(groups)))
     )
-    bare = PairData(lists, (), jnp.zeros(()), jnp.zeros(()), jnp.zeros((), jnp.int64), rooms)
+    bare = PairData(lists, (), jnp.zeros(()), jnp.zeros(()), jnp.zeros((), jnp.int64), jnp.zeros(2), rooms)
     seen = system.since(epoch, bare)
     force = tuple(_no_force(seen, group, state) for group in seen.contact_groups)
     return eqx.tree_at(lambda p: p.force, bare, force)
@@ -122,7 +122,7 @@ def first_pairs_of_lanes(lanes: list[tuple[System, State, Any]]) -> PairData | N
         None if one is None else Capacity.largest(own)
         for one, own in zip(found[0].capacity, zip(*(p.capacity for p in found)))
     )
-    return jax.tree.map(lambda *x: jnp.stack(x), *(with_room(pairs, rooms) for pairs in found))
+    return jax.tree.map(lambda *x: jnp.stack(x), *(pairs.with_room(rooms) for pairs in found))
 
 
 def _first_list(group: Any, state: State, t: Any, given: Capacity | None) -> tuple[Pairs | None, Capacity | None]:
@@ -174,17 +174,7 @@ def roomier(carry: Carry) -> Carry:
                 refuse_memory(room, *found.reference.shape[-2:])
     except MemoryError:
         return carry
-    more = lambda p: with_room(p, tuple(rooms))  # noqa: E731
+    more = lambda p: p.with_room(tuple(rooms))  # noqa: E731
     new = jax.vmap(more)(pairs) if carry.k.ndim else more(pairs)
     status = jnp.where(carry.status == Status.LIST_FULL, Status.OK, carry.status).astype(carry.status.dtype)
     return eqx.tree_at(lambda c: (c.pairs, c.status), carry, (new, status))
-
-
-def with_room(pairs: PairData, rooms: tuple[Capacity | None, ...]) -> PairData:
-    """The same lists and data with more room."""
-    lists, force = [], []
-    for found, own, room in zip(pairs.found, pairs.force, rooms):
-        longer = (found, own.T) if found is None or room is None else padded(found, own.T, room)
-        lists.append(longer[0])
-        force.append(longer[1].T)
-    return PairData(tuple(lists), tuple(force), pairs.margin, pairs.least, pairs.unsolved, rooms)
