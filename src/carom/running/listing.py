@@ -102,8 +102,9 @@ def warn_of_overlaps(system: System, state: State, pairs: PairData | None, epoch
     """Say so where listed bodies begin inside each other."""
     if pairs is None:
         return
-    for group in system.since(epoch, pairs).contact_groups:
-        gaps = np.asarray(group.gaps(system.given, jnp.zeros(()), state.q))
+    seen = system.since(epoch, pairs)
+    for group in seen.contact_groups:
+        gaps = np.asarray(group.gaps(seen.given, jnp.zeros(()), state.q))
         rounding = _ROUNDING * (1.0 + np.abs(state.q).max())
         if isinstance(group, PairContacts) and gaps.size and gaps.min() < -rounding:
             i = int(np.argmin(gaps))
@@ -113,11 +114,8 @@ def warn_of_overlaps(system: System, state: State, pairs: PairData | None, epoch
             warnings.warn(msg, stacklevel=users_frame())
 
 
-def first_pairs_of_lanes(lanes: list[tuple[System, State, Any]]) -> PairData | None:
-    """The first lists of a batch, stacked, all with the room that the fullest needs."""
-    found = [pairs for lane in lanes if (pairs := first_pairs(*lane)) is not None]
-    if not found:
-        return None
+def stacked_pairs(found: list[PairData]) -> PairData:
+    """The first lists of the lanes of a batch, stacked, all with the room that the fullest needs."""
     rooms = tuple(
         None if one is None else Capacity.largest(own)
         for one, own in zip(found[0].capacity, zip(*(p.capacity for p in found)))
