@@ -96,8 +96,8 @@ def left(system: Any, t: Array, q: Array, pairs: PairData) -> Array:
 
 def relisted(system: Any, state: State, pairs: PairData, h: Array) -> PairData:
     """New lists for bodies where they are, that serve for a step of size h as far as velocities tell."""
-    rate = system.rate(state.t, state.q, state.v)
-    margin = jnp.maximum(pairs.least, _AHEAD * h * _farthest(system, rate))
+    ahead = state.moved(state.t + h, state.q + h * system.rate(state.t, state.q, state.v), state.v)
+    margin = jnp.maximum(pairs.least, _AHEAD * _nearer(system, state, ahead))
     lists, force = [], []
     for group, old, own, room in zip(system.contact_groups, pairs.found, pairs.force, pairs.capacity):
         if old is None or room is None:
@@ -126,20 +126,19 @@ _relisted = compiled(relisted)
 
 
 def wider(system: Any, before: State, after: State, pairs: PairData) -> PairData:
-    """The same lists after a step that left them: the next ones look as far as it went."""
-    moved_by = _farthest(system, after.q - before.q)
-    return eqx.tree_at(lambda p: p.least, pairs, jnp.maximum(_MORE * moved_by, _MORE * pairs.least))
+    """The same lists after a step that left them: the next ones look as far as it went, and farther than these."""
+    least = _MORE * jnp.maximum(_nearer(system, before, after), pairs.margin)
+    return eqx.tree_at(lambda p: p.least, pairs, least)
 
 
-def _farthest(system: Any, moves: Array) -> Array:
-    """How much nearer two bodies come at most; a motion common to all does not count."""
-    far = []
+def _nearer(system: Any, before: State, after: State) -> Array:
+    """How much nearer two bodies come at most."""
+    near = []
     for group in system.contact_groups:
         if isinstance(group, PairContacts) and isinstance(group.search, CellList):
-            own = places(group, moves)
-            own = own - 0.5 * (jnp.max(own, axis=0) + jnp.min(own, axis=0))
-            far.append(2.0 * jnp.sqrt(jnp.max(jnp.sum(own * own, axis=1))))
-    return jnp.max(jnp.stack([jnp.zeros(()), *far]))
+            ends = ((places(group, state.q), system.epoch + state.t) for state in (before, after))
+            near.append(group.search.nearer(*(x for end in ends for x in end)))
+    return jnp.max(jnp.stack([jnp.zeros(()), *near]))
 
 
 def _lists(system: Any, pairs: PairData) -> list[tuple[PairContacts, Pairs]]:
