@@ -13,7 +13,8 @@ class Account:
 
     `extra` holds, where they apply, per saved row: "contact work" (done by the contact laws in the step, negative where
     they dissipate), "penetration" (negative gaps), "drift" (residual of the constraints), and what the method adds.
-    `totals` holds what is summed over all steps, saved or not.
+    `totals` holds what is summed over all steps, saved or not; of listed pairs the "deepest penetration" of all steps
+    and the "mean penetration" of closed contacts, averaged over them.
     """
 
     kinetic: np.ndarray

@@ -196,6 +196,9 @@ class Solution:
             totals["contact work"] = self.contact_work
         if system.contacts is not None and not system.is_listed:
             extra["penetration"] = np.maximum(-np.asarray(_gaps(system, t, q))[:n], 0.0)
+        if self.carry.pairs is not None:
+            deepest, means = np.asarray(self.carry.pairs.depths).tolist()
+            totals |= {"deepest penetration": deepest, "mean penetration": means / max(int(self.carry.k), 1)}
         if system.constraints is not None:
             extra["drift"] = np.asarray(_drift(system, t, q))[:n]
         if not np.isfinite(potential).all():

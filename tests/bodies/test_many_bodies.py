@@ -1,5 +1,7 @@
 """Many bodies in rigid contact: lists of pairs, solvers without a matrix, and the laws they must keep."""
 
+import warnings
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -7,10 +9,12 @@ import pytest
 import carom
 from carom.pairs import Capacity, tight
 from carom.running import listing
+from carom.running.listing import warn_of_overlaps
 
 COUNT = 6
 GRAINS = carom.Bodies(COUNT, dof=3)
 SOLVER = carom.AcceleratedGaussSeidel(tol=1e-12, max_iter=3000)
+METHOD = carom.MoreauMidpoint(solver=SOLVER)
 
 
 @pytest.fixture(autouse=True)
@@ -118,7 +122,7 @@ def test_lanes_of_a_batch_move_like_single_runs():
     starts = [start(seed) for seed in (20, 21, 22)]
     radii = starts[0][0]
     states, system = [state for _, state in starts], listed(radii)
-    lanes = carom.simulate_batch(system, states, carom.MoreauMidpoint(solver=SOLVER), t1=1.0, h=0.02)
+    lanes = carom.simulate_batch(system, states, METHOD, t1=1.0, h=0.02)
     for lane, state in zip(lanes, states):
         np.testing.assert_allclose(lane.v, run(system, state).v, atol=1e-10)
 
@@ -150,6 +154,26 @@ def test_bodies_that_begin_inside_each_other_are_told():
         run(listed(radii), closer, steps=1)
 
 
+def test_lanes_that_begin_inside_each_other_are_told():
+    radii, state = start(9)
+    closer = carom.State(state.q.at[3].set(state.q[0] + 1.5), state.v)
+    with pytest.warns(UserWarning, match=r"lane 1: bodies 0 and 1 overlap at the start by 0\.\d+, and 0 other"):
+        carom.simulate_batch(listed(radii), [state, closer, state], METHOD, t1=0.02, h=0.02)
+
+
+def test_overlaps_at_the_start_are_those_of_the_images_of_its_time():
+    """At t = 0.5 the images above are displaced by half a length: bodies below each other do not touch."""
+    pair = carom.Bodies(2, dof=3)
+    search = carom.CellList(2.0, 0.3, box=carom.LeesEdwards([8.0, 8.0], rate=1.0))
+    system = carom.System(1.0, contacts=carom.Contacts.between(pair, carom.shapes.disk, data=1.0, search=search))
+    q = jnp.array([1.0, 0.5, 0.0, 1.0, 7.5, 0.0])
+    with pytest.warns(UserWarning, match=r"bodies 0 and 1 overlap at the start by 1,"):
+        warn_of_overlaps(system, carom.State(q, 0 * q), listing.first_pairs(system, carom.State(q, 0 * q), 0.0), 0.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warn_of_overlaps(system, carom.State(q, 0 * q), listing.first_pairs(system, carom.State(q, 0 * q), 0.5), 0.5)
+
+
 CELLS = carom.CellList(2.0, 0.3)
 
 
@@ -161,6 +185,12 @@ CELLS = carom.CellList(2.0, 0.3)
         (lambda: disks(CELLS, np.ones(COUNT - 1)), "one number per body"),
         (lambda: disks(carom.CellList(1.5, 0.3), np.ones(COUNT)), r"reach = 1.5 is less than the diameter 2 of body 0"),
         (lambda: disks(CELLS, np.ones(COUNT), friction=np.eye(2)), "a table of materials needs materials="),
+        (
+            lambda: carom.Contacts.between(
+                GRAINS, carom.shapes.disk, data=1.0, search=CELLS, friction=np.eye(2), materials=[0, 1, 2, 0, 1, 2]
+            ),
+            r"friction: the table ends at number 1, but bodies .or their materials=. go up to 2",
+        ),
         (
             lambda: carom.Contacts.between(GRAINS, carom.shapes.disk, data=1.0, search="cells"),
             "search must be carom.CellList",
@@ -206,7 +236,7 @@ def test_a_shape_that_is_not_a_number_ends_the_run_where_it_appears():
     torn = carom.Shape(lambda a, b: jnp.where(b[0] > 1.5, jnp.nan, b[0] - a[0]), dimension=2)
     system = carom.System(1.0, contacts=carom.Contacts.between(pair, torn, search=carom.Fixed([[0, 1]])))
     state = carom.State([0.0, 0, 0, 1.0, 0, 0], [0.0, 0, 0, 1.0, 0, 0])
-    with pytest.raises(carom.SimulationError, match="NaN|not finite") as error:
+    with pytest.raises(carom.SimulationError, match="gap of bodies 0 and 1 is NaN at t = 0") as error:
         carom.simulate(system, state, carom.MoreauMidpoint(solver=SOLVER), t1=1.0, h=0.1)
     assert error.value.solution.t[-1] == pytest.approx(0.4, abs=0.11)
 

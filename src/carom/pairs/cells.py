@@ -87,15 +87,18 @@ class CellList(AbstractSearch):
         return listed(a, b, count, positions, t, trouble, need)
 
     def stale(self, pairs: Pairs, positions: Float[Array, "bodies d"], t: Any) -> Array:
-        """Whether two bodies may have come nearer by more than the skin; a motion common to all does not count."""
-        moves, slip = list((positions - pairs.reference).T), jnp.zeros((), positions.dtype)
-        offset, before = self.box.offset_at(t), self.box.offset_at(pairs.time)
-        if offset is not None and before is not None:
-            slip = offset - before
-            moves[0] = moves[0] - jnp.floor(pairs.reference[:, 1] / self.box.lengths[1]) * slip  # pyright: ignore
+        """Whether two bodies may have come nearer by more than the skin."""
+        return ~(self.nearer(pairs.reference, pairs.time, positions, t) <= self.skin)
+
+    def nearer(self, before: Float[Array, "bodies d"], t0: Any, after: Float[Array, "bodies d"], t1: Any) -> Array:
+        """How much nearer two bodies or their images come at most; a motion common to all does not count."""
+        moves, slip = list((after - before).T), jnp.zeros((), after.dtype)
+        offset, first = self.box.offset_at(t1), self.box.offset_at(t0)
+        if offset is not None and first is not None:
+            slip = offset - first
+            moves[0] = moves[0] - jnp.floor(before[:, 1] / self.box.lengths[1]) * slip  # pyright: ignore
         own = [x - 0.5 * (jnp.max(x) + jnp.min(x)) for x in moves]
-        farthest = jnp.sqrt(jnp.max(sum(x * x for x in own)))
-        return ~(2 * farthest + jnp.abs(slip) <= self.skin)
+        return 2 * jnp.sqrt(jnp.max(sum(x * x for x in own))) + jnp.abs(slip)
 
     def _diameters(self, order: Array) -> Array:
         return self.reach[order] if self.reach.ndim else self.reach

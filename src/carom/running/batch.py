@@ -28,7 +28,7 @@ from carom.running.asking import (
     stride,
 )
 from carom.running.keeping import at_kept_times, chosen_keeps, has_all_columns, thin, warn_of_keeps
-from carom.running.listing import first_pairs_of_lanes
+from carom.running.listing import first_pairs, stacked_pairs, warn_of_overlaps
 from carom.running.loop import Problem, Start
 from carom.running.progress import Progress, progress_bar
 from carom.running.run import Run, raise_failure
@@ -38,6 +38,7 @@ from carom.stepping.base import AbstractStepping
 from carom.stepping.grid import Constant
 from carom.systems.backward import backward
 from carom.systems.check import check_lanes
+from carom.systems.listed_pairs import PairData
 from carom.systems.system import System
 
 _LANES_PER_THREAD = 100
@@ -94,8 +95,7 @@ def simulate_batch(
     every = stride(save_every if keeps is None else keeps.every)
     problem = Problem(kinds["system"], kinds["method"], kinds["stepping"], stop_function(stop), every, keeps)
     spread_over = Problem(axes["system"], axes["method"], axes["stepping"], None, None)
-    pairs = first_pairs_of_lanes([(lane["system"], lane["state"], own[0]) for lane, own in zip(lanes, ends)])
-    start = Start(starts, stack(ends, "jumps inside the run")[0], pairs)
+    start = Start(starts, stack(ends, "jumps inside the run")[0], pairs_of_lanes(lanes, ends))
     runs = [run_of(chosen, lanes, problem, start, spread_over) for chosen in groups(len(lanes))]
     together(runs, progress_bar(progress, min(times[0] for times in ends), max(times[-1] for times in ends)))
     solutions = [run.solution(i) for run in runs for i in range(run.lanes or 0)][: len(lanes)]
@@ -103,6 +103,16 @@ def simulate_batch(
         raise_failure(runs[0], solutions[0])
     told_once(partial(review, s) if s.status is Status.OK else None for s in solutions)
     return solutions if keeps is None else [at_kept_times(s) for s in solutions]
+
+
+def pairs_of_lanes(lanes: list[dict[str, Any]], ends: list[np.ndarray]) -> PairData | None:
+    """The first lists of all lanes, after a look for bodies that begin inside each other."""
+    if not lanes[0]["system"].is_listed:
+        return None
+    places = [(lane["system"], lane["state"]) for lane in lanes]
+    found: Any = [first_pairs(*place, times[0]) for place, times in zip(places, ends)]
+    told_once(partial(warn_of_overlaps, *of, own, times[0]) for of, own, times in zip(places, found, ends))
+    return stacked_pairs(found)
 
 
 def checked_ends(lanes: list[dict[str, Any]]) -> list[np.ndarray]:

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.arguments import users_frame
-from carom.pairs import Capacity, Pairs, coloured, grown, memory, padded, tight, with_spare_colours
+from carom.pairs import Capacity, Pairs, coloured, grown, memory, tight, with_spare_colours
 from carom.pairs.lists import NOT_FINITE
 from carom.state import Carry, Row, State, Status
 from carom.systems.body_contacts import PairContacts
@@ -93,7 +93,7 @@ def first_pairs(system: System, state: State, epoch: Any, rooms: Any = None) -> 
     lists, rooms = zip(
         *(_first_list(group, state, t, room) for group, room in zip(groups, rooms or [None] * len(groups)))
     )
-    bare = PairData(lists, (), jnp.zeros(()), jnp.zeros(()), jnp.zeros((), jnp.int64), rooms)
+    bare = PairData(lists, (), jnp.zeros(()), jnp.zeros(()), jnp.zeros((), jnp.int64), jnp.zeros(2), rooms)
     seen = system.since(epoch, bare)
     force = tuple(_no_force(seen, group, state) for group in seen.contact_groups)
     return eqx.tree_at(lambda p: p.force, bare, force)
@@ -103,8 +103,9 @@ def warn_of_overlaps(system: System, state: State, pairs: PairData | None, epoch
     """Say so where listed bodies begin inside each other."""
     if pairs is None:
         return
-    for group in system.since(epoch, pairs).contact_groups:
-        gaps = np.asarray(group.gaps(system.given, jnp.zeros(()), state.q))
+    seen = system.since(epoch, pairs)
+    for group in seen.contact_groups:
+        gaps = np.asarray(group.gaps(seen.given, jnp.zeros(()), state.q))
         rounding = _ROUNDING * (1.0 + np.abs(state.q).max())
         if isinstance(group, PairContacts) and gaps.size and gaps.min() < -rounding:
             i = int(np.argmin(gaps))
@@ -114,16 +115,13 @@ def warn_of_overlaps(system: System, state: State, pairs: PairData | None, epoch
             warnings.warn(msg, stacklevel=users_frame())
 
 
-def first_pairs_of_lanes(lanes: list[tuple[System, State, Any]]) -> PairData | None:
-    """The first lists of a batch, stacked, all with the room that the fullest needs."""
-    found = [pairs for lane in lanes if (pairs := first_pairs(*lane)) is not None]
-    if not found:
-        return None
+def stacked_pairs(found: list[PairData]) -> PairData:
+    """The first lists of the lanes of a batch, stacked, all with the room that the fullest needs."""
     rooms = tuple(
         None if one is None else Capacity.largest(own)
         for one, own in zip(found[0].capacity, zip(*(p.capacity for p in found)))
     )
-    return jax.tree.map(lambda *x: jnp.stack(x), *(with_room(pairs, rooms) for pairs in found))
+    return jax.tree.map(lambda *x: jnp.stack(x), *(pairs.with_room(rooms) for pairs in found))
 
 
 def _first_list(group: Any, state: State, t: Any, given: Capacity | None) -> tuple[Pairs | None, Capacity | None]:
@@ -175,17 +173,7 @@ def roomier(carry: Carry) -> Carry:
                 refuse_memory(room, *found.reference.shape[-2:])
     except MemoryError:
         return carry
-    more = lambda p: with_room(p, tuple(rooms))  # noqa: E731
+    more = lambda p: p.with_room(tuple(rooms))  # noqa: E731
     new = jax.vmap(more)(pairs) if carry.k.ndim else more(pairs)
     status = jnp.where(carry.status == Status.LIST_FULL, Status.OK, carry.status).astype(carry.status.dtype)
     return eqx.tree_at(lambda c: (c.pairs, c.status), carry, (new, status))
-
-
-def with_room(pairs: PairData, rooms: tuple[Capacity | None, ...]) -> PairData:
-    """The same lists and data with more room."""
-    lists, force = [], []
-    for found, own, room in zip(pairs.found, pairs.force, rooms):
-        longer = (found, own.T) if found is None or room is None else padded(found, own.T, room)
-        lists.append(longer[0])
-        force.append(longer[1].T)
-    return PairData(tuple(lists), tuple(force), pairs.margin, pairs.least, pairs.unsolved, rooms)

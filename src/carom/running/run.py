@@ -300,7 +300,8 @@ def raise_failure(run: Run, solution: Solution) -> NoReturn:
     if named := not_finite(solution):
         msg = f"{named}: the run ends there"
         raise SimulationError(msg, solution, Status.NOT_FINITE)
-    ahead = (solution.stepped, carry.state, reach(solution), run.problem.stop)
+    seen = solution.stepped if carry.pairs is None else solution.stepped.since(solution.clock.epoch, carry.pairs)
+    ahead = (seen, carry.state, reach(solution), run.problem.stop)
     if status not in _KNOWN and (named := not_finite_ahead(*ahead)):
         msg = f"{named}: the run ends {where} with {type(run.problem.method).__name__}"
         raise SimulationError(msg, solution, Status.NOT_FINITE)

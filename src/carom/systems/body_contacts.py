@@ -63,6 +63,10 @@ class AbstractBodyContacts(AbstractContacts):
         return tuple(jnp.where(side < len(rows), rows.start + rows.step * side, count) for side in self.sides)
 
     @abc.abstractmethod
+    def points(self, given: Any, t: Array, q: Array, normals: Float[Array, "K d"]) -> Float[Array, "K d"]:
+        """Where contacts are."""
+
+    @abc.abstractmethod
     def blocks(self, given: Any, t: Array, q: Array, v: Array, columns: Array | None) -> Blocks:
         """The directions of all contacts; `columns` are the blocks (N, c, f) of the kinematics, None if q' = v."""
 
@@ -172,6 +176,13 @@ class PairContacts(AbstractBodyContacts):
         sides = (_side(*own, columns) for own in zip(self.numbers, gradients, slips))
         return Blocks(tuple(sides), self.list.colours)
 
+    def points(self, given: Any, t: Array, q: Array, normals: Float[Array, "K d"]) -> Float[Array, "K d"]:
+        """Where pairs touch: on the line of their places, which it divides like the radii, or in its middle."""
+        d = normals.shape[1]
+        a, b, _, _, (r, s) = self._taken(given, t, q)
+        share = (r / (r + s))[:, None] if self.shape.radii else 0.5
+        return a[:, :d] + share * (b - a)[:, :d]
+
     def _taken(self, given: Any, t: Array, q: Array, v: Array | None = None) -> tuple[Any, ...]:
         """Coordinates, velocities and data of the bodies of all pairs; in an empty place some that do not touch."""
         x, u = self.bodies.positions(q), None if v is None else self.bodies.velocities(v)
@@ -253,6 +264,12 @@ class WorldContacts(AbstractBodyContacts):
         side = _side(self.numbers[0], gradients, slips, columns)
         return Blocks((side,), Colours(jnp.arange(self.walls) * n, (n,) * self.walls))
 
+    def points(self, given: Any, t: Array, q: Array, normals: Float[Array, "K d"]) -> Float[Array, "K d"]:
+        """Where bodies touch walls: a radius away from their places, or there."""
+        del given, t
+        x = jnp.tile(self.bodies.positions(q)[:, : normals.shape[1]], (self.walls, 1))
+        return x - jnp.tile(self.data, self.walls)[:, None] * normals if self.wall.radii else x
+
     def _gap(self, given: Any, t: Array, q: Array, data: Any) -> Array:
         return jnp.atleast_1d(jnp.asarray(self.wall.gap(given, t=t, q=q, data=data), float))
 
@@ -260,6 +277,19 @@ class WorldContacts(AbstractBodyContacts):
         assert self.wall.slip is not None
         slip = jnp.asarray(self.wall.slip(given, t=t, q=q, v=v, data=data), float)
         return slip.reshape(self.walls, -1)
+
+
+def partners(groups: tuple[AbstractBodyContacts, ...], contact: int) -> str:
+    """Who touches in a contact, by its number among those of all groups."""
+    first = 0
+    for group in groups:
+        sides = [np.asarray(side) for side in group.numbers]
+        if contact < first + len(sides[0]):
+            break
+        first += len(sides[0])
+    i = contact - first
+    bodies = [int(side[i]) for side in sides]
+    return "of bodies {} and {}".format(*bodies) if len(bodies) > 1 else f"of body {bodies[0]} with the world"
 
 
 def misfit_of_lists(system: Any) -> str | None:

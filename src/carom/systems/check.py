@@ -17,6 +17,7 @@ from jaxtyping import Array
 from carom.arguments import names_of, users_frame
 from carom.running.compiled import compiled, remembered, split
 from carom.state import State
+from carom.systems.body_contacts import AbstractBodyContacts, partners
 from carom.systems.consistent import constraint_residuals
 from carom.systems.constrained import directions, velocity_residual
 from carom.systems.contact_rows import contact_rows, laws_of
@@ -130,7 +131,7 @@ def _judge(found: dict[str, np.ndarray], system: System, state: State) -> None:
         _check_constraints(found)
     if "gap" in found and (found["gap"] < 0).any():
         i = int(np.argmin(found["gap"]))
-        msg = f"contact {laws_of(system, state).called(i)} starts with penetration: gap = {found['gap'][i]:.3g}"
+        msg = f"contact {_called(system, state, i)} starts with penetration: gap = {found['gap'][i]:.3g}"
         warnings.warn(msg, stacklevel=users_frame())
 
 
@@ -144,12 +145,19 @@ def not_finite_ahead(system: System, state: State, reach: float, stop: Any = Non
             bad = np.isnan(values) if role == "limit" else ~np.isfinite(values)  # a clutch has an infinite limit
             if bad.any():
                 i = int(np.argmax(bad.reshape(len(bad), -1).any(axis=1)))
-                name = laws_of(system, state).called(i) if role in _OF_CONTACTS else str(i)
+                name = _called(system, state, i) if role in _OF_CONTACTS else str(i)
                 which = f" {name}" if role in _COUNTED else ""
                 kind = "NaN" if np.isnan(values).any() else "infinite"
                 when = float(system.epoch + system.turned(t))
                 return f"{role}{which} is {kind} at t = {when:.9g}, q = {np.asarray(q)[:4]}"
     return ""
+
+
+def _called(system: System, state: State, contact: int) -> str:
+    groups = system.contact_groups
+    if any(not isinstance(group, AbstractBodyContacts) for group in groups):
+        return laws_of(system, state).called(contact)
+    return partners(groups, contact)
 
 
 def _values_by_name(system: System, t: Array, q: Array, v: Array, stop: Any) -> Iterator[tuple[str, Array]]:

@@ -12,9 +12,11 @@ from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
-from carom.pairs import Capacity, CellList, Pairs, coloured, moved
+from carom.pairs import Capacity, CellList, Pairs, coloured, grown, moved, padded
+from carom.pairs.lists import NOT_FINITE
+from carom.running.compiled import compiled
 from carom.solvers.body_directions import BodyDirections
 from carom.state import State
 from carom.systems.body_contacts import Listed, PairContacts
@@ -27,7 +29,8 @@ class PairData(eqx.Module):
     """The lists of a system's groups of contacts (None for those without), and what is remembered of each contact.
 
     `found` are the lists, `force` the mean forces of the last step (R, K), `margin` how far lists look beyond the reach
-    of bodies, `least` the margin that the next lists must have, `unsolved` the steps that were not solved well enough.
+    of bodies, `least` the margin that the next lists must have, `unsolved` the steps that were not solved well enough,
+    `depths` the largest penetration of all steps and the sum of their means.
     """
 
     found: tuple[Pairs | None, ...]
@@ -35,6 +38,7 @@ class PairData(eqx.Module):
     margin: Array
     least: Array
     unsolved: Array
+    depths: Float[Array, 2]
     capacity: tuple[Capacity | None, ...] = eqx.field(static=True)
 
     @property
@@ -47,15 +51,26 @@ class PairData(eqx.Module):
         """The forces of the last step, in the order of rows."""
         return W.stacked(self.force)
 
-    def after(self, W: BodyDirections, forces: Array, unsolved: Array | None) -> PairData:
-        """The same lists after a step, which was solved or went on with the best that was found."""
+    def after(self, W: BodyDirections, forces: Array, unsolved: Array | None, depths: tuple[Array, Array]) -> PairData:
+        """The same lists after a step, solved or not, with its largest and its mean penetration."""
         count = self.unsolved if unsolved is None else self.unsolved + unsolved
-        return eqx.tree_at(lambda p: (p.force, p.unsolved), self, (W.by_group(forces), count))
+        deepest = jnp.stack([jnp.maximum(self.depths[0], depths[0]), self.depths[1] + depths[1]])
+        where = lambda p: (p.force, p.unsolved, p.depths)  # noqa: E731
+        return eqx.tree_at(where, self, (W.by_group(forces), count, deepest))
 
     @property
     def trouble(self) -> Array:
         """The bits of `Pairs.trouble` of all lists."""
         return reduce(jnp.bitwise_or, (p.trouble for p in self.found if p is not None))
+
+    def with_room(self, rooms: tuple[Capacity | None, ...]) -> PairData:
+        """The same lists and data with more room."""
+        lists, force = [], []
+        for found, own, room in zip(self.found, self.force, rooms):
+            longer = (found, own.T) if found is None or room is None else padded(found, own.T, room)
+            lists.append(longer[0])
+            force.append(longer[1].T)
+        return PairData(tuple(lists), tuple(force), self.margin, self.least, self.unsolved, self.depths, rooms)
 
 
 def places(group: PairContacts, q: Array) -> Array:
@@ -81,8 +96,8 @@ def left(system: Any, t: Array, q: Array, pairs: PairData) -> Array:
 
 def relisted(system: Any, state: State, pairs: PairData, h: Array) -> PairData:
     """New lists for bodies where they are, that serve for a step of size h as far as velocities tell."""
-    rate = system.rate(state.t, state.q, state.v)
-    margin = jnp.maximum(pairs.least, _AHEAD * h * _farthest(system, rate))
+    ahead = state.moved(state.t + h, state.q + h * system.rate(state.t, state.q, state.v), state.v)
+    margin = jnp.maximum(pairs.least, _AHEAD * _nearer(system, state, ahead))
     lists, force = [], []
     for group, old, own, room in zip(system.contact_groups, pairs.found, pairs.force, pairs.capacity):
         if old is None or room is None:
@@ -93,24 +108,37 @@ def relisted(system: Any, state: State, pairs: PairData, h: Array) -> PairData:
         new = coloured(search.find(places(group, state.q), system.epoch + state.t, room), room)
         lists.append(new)
         force.append(moved(old, new, own.T).T)
-    return PairData(tuple(lists), tuple(force), margin, jnp.zeros_like(margin), pairs.unsolved, pairs.capacity)
+    kept = (pairs.unsolved, pairs.depths, pairs.capacity)
+    return PairData(tuple(lists), tuple(force), margin, jnp.zeros_like(margin), *kept)
+
+
+def lists_at(system: Any, state: State, pairs: PairData, h: Array) -> PairData:
+    """Lists of bodies at a state that a run went through, for a step of size h; `pairs` are those of another state."""
+    while True:
+        found = _relisted(system, state, pairs, h)
+        if not int(found.trouble) & ~NOT_FINITE:
+            return found
+        rooms = (one and room and grown(room, one) for one, room in zip(found.found, pairs.capacity))
+        pairs = pairs.with_room(tuple(rooms))
+
+
+_relisted = compiled(relisted)
 
 
 def wider(system: Any, before: State, after: State, pairs: PairData) -> PairData:
-    """The same lists after a step that left them: the next ones look as far as it went."""
-    moved_by = _farthest(system, after.q - before.q)
-    return eqx.tree_at(lambda p: p.least, pairs, jnp.maximum(_MORE * moved_by, _MORE * pairs.least))
+    """The same lists after a step that left them: the next ones look as far as it went, and farther than these."""
+    least = _MORE * jnp.maximum(_nearer(system, before, after), pairs.margin)
+    return eqx.tree_at(lambda p: p.least, pairs, least)
 
 
-def _farthest(system: Any, moves: Array) -> Array:
-    """How much nearer two bodies come at most; a motion common to all does not count."""
-    far = []
+def _nearer(system: Any, before: State, after: State) -> Array:
+    """How much nearer two bodies come at most."""
+    near = []
     for group in system.contact_groups:
         if isinstance(group, PairContacts) and isinstance(group.search, CellList):
-            own = places(group, moves)
-            own = own - 0.5 * (jnp.max(own, axis=0) + jnp.min(own, axis=0))
-            far.append(2.0 * jnp.sqrt(jnp.max(jnp.sum(own * own, axis=1))))
-    return jnp.max(jnp.stack([jnp.zeros(()), *far]))
+            ends = ((places(group, state.q), system.epoch + state.t) for state in (before, after))
+            near.append(group.search.nearer(*(x for end in ends for x in end)))
+    return jnp.max(jnp.stack([jnp.zeros(()), *near]))
 
 
 def _lists(system: Any, pairs: PairData) -> list[tuple[PairContacts, Pairs]]:

@@ -210,7 +210,17 @@ def _functions_of_bodies(system: System) -> Iterator[tuple[str, UserFunction, Ex
         functions, gaps = (contacts.shape, 1) if of_pair else (contacts.wall, contacts.walls)  # pyright: ignore
         yield f"gap{which}", functions.gap, _one_number if of_pair else _entries("contacts"), arguments
         if functions.slip is not None:
-            yield f"slip{which}", functions.slip, _per_pair if of_pair else _per_law(gaps), arguments
+            yield f"slip{which}", functions.slip, _per_pair if of_pair else _per_gap(gaps), arguments
+
+
+def _per_gap(gaps: int) -> Expect:
+    """Of one gap a pair alone is friction in a plane."""
+
+    def expect(role: str, got: jax.ShapeDtypeStruct) -> None:
+        if (gaps, got.shape) != (1, (2,)):
+            _per_law(gaps)(role, got)
+
+    return expect
 
 
 def _per_pair(role: str, got: jax.ShapeDtypeStruct) -> None:

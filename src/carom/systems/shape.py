@@ -129,6 +129,9 @@ def coefficient(value: ArrayLike, name: str, size: int | None, axes: int) -> Arr
     if size is None:
         msg = f"{name}: a table of materials needs materials=, the number of each body's material"
         raise ValueError(msg)
+    if flat.ndim == axes and max(flat.shape) < size:
+        msg = f"{name}: the table ends at number {len(flat) - 1}, but bodies (or their materials=) go up to {size - 1}"
+        raise ValueError(msg)
     if flat.ndim != axes or min(flat.shape) < size or len(set(flat.shape)) > 1:
         msg = (
             f"{name} must be a number or have the shape {(size,) * axes} (bodies or their materials), got {flat.shape}"

@@ -8,12 +8,12 @@ from jaxtyping import Array
 
 from carom.methods.projection import projected
 from carom.solvers.body_directions import BodyDirections
-from carom.solvers.contact_problem import ContactProblem
-from carom.solvers.contact_solver import ContactResult
+from carom.solvers.contact_problem import ContactProblem, contact_problem
+from carom.solvers.contact_solver import AbstractContactSolver, ContactResult
 from carom.solvers.directions import AbstractDirections
 from carom.solvers.small import inverse_small, times
 from carom.state import Info
-from carom.systems.contact_rows import ContactRows, events
+from carom.systems.contact_rows import ContactRows, contact_rows, events, over_mass
 from carom.systems.system import System
 
 TOUCHING = 1e-9  # of what free motion adds to a gap in a step: a gap as small is closed, whatever its sign
@@ -42,19 +42,58 @@ def summary(rows: ContactRows, problem: ContactProblem, result: ContactResult) -
     """A step of many bodies in a few numbers: of single contacts nothing is stored."""
     P, W = result.P, rows.W
     assert isinstance(W, BodyDirections)
-    defect = problem.equation(P)
-    gamma_E = problem.velocity(P) - rows.restitution * rows.gamma
+    defect, overlap = problem.equation(P), jnp.where(problem.active, -rows.gap, 0.0)
+    count, total = jnp.sum(problem.active).astype(float), W.summed(jnp.zeros_like(P).at[: overlap.size].set(overlap))
     return Info(
         status=result.status,
         residual=result.residual,
         iterations=result.iterations,
-        work=W.summed(0.5 * P * (rows.gamma + gamma_E))[None],
+        work=W.summed(_works(rows, problem, P))[None],
         extra={
-            "contacts": jnp.sum(problem.active).astype(float),
-            "penetration": jnp.max(jnp.where(problem.active, -rows.gap, 0.0), initial=0.0),
+            "contacts": count,
+            "penetration": jnp.max(overlap, initial=0.0),
+            "mean_penetration": total / jnp.maximum(count, 1.0),
             "velocity_defect": jnp.max(problem.diagonal * jnp.abs(defect), initial=0.0),
         },
     )
+
+
+def _works(rows: ContactRows, problem: ContactProblem, P: Array) -> Array:
+    gamma_E = problem.velocity(P) - rows.restitution * rows.gamma
+    return 0.5 * P * (rows.gamma + gamma_E)
+
+
+def pushed_apart(
+    system: System, solver: AbstractContactSolver, t: Array, q: Array, u: Array, dissipated: Array, h: Array
+) -> Array:
+    """q moved along M^{-1} W_N^T by the least motion after which bodies overlap no more; velocities are left alone.
+
+    A contact that opens by itself in the next step is not pushed, and every contact keeps the overlap that free motion
+    brings about in a step: what rests stays closed, and moves no more. The motion is shortened until it needs no more
+    energy than contacts `dissipated` in the step.
+    """
+    rows = contact_rows(system, t, q, u)
+    n, force = rows.laws.contacts, system.force(t, q, u)
+    W_M, acceleration = over_mass(system, t, q, rows.W, force)
+    left = h * h * rows.W.sizes().velocity(jnp.abs(acceleration))[:n]
+    c = rows.gap + left + h * jnp.maximum(rows.gamma[:n], 0.0)
+    near = c <= -jnp.min(c, initial=0.0)
+    offsets, none = jnp.zeros_like(rows.gamma).at[:n].set(c), jnp.zeros_like(rows.friction)
+    data = {"c": offsets, "active": near, "friction": none, "limits": rows.limits}
+    push = solver(contact_problem(rows.W, W_M, rows.laws, **data), jnp.zeros_like(offsets))
+    motion = W_M.force(push.P)
+    needed = -jnp.vdot(force, motion)
+    share = jnp.where(needed > dissipated, dissipated / jnp.where(needed > 0, needed, 1.0), 1.0)
+    rest = system.rate(t, q, jnp.zeros_like(u))
+    return q + share * (system.rate(t, q, motion) - rest)
+
+
+def dissipation(rows: ContactRows, problem: ContactProblem, P: Array) -> Array:
+    """The energy that contacts took in a step, without what others brought in."""
+    W = rows.W
+    assert isinstance(W, BodyDirections)
+    each = (jnp.sum(own, axis=0) for own in W.by_group(_works(rows, problem, P)))
+    return sum((jnp.sum(jnp.maximum(-work, 0.0)) for work in each), jnp.zeros(()))
 
 
 def onto_constraints(

@@ -21,7 +21,14 @@ from jaxtyping import Array, Float, Int
 
 from carom.arguments import UserFunction, users_frame
 from carom.methods.base import SMOOTH, AbstractMethod, Gives
-from carom.methods.moreau.contact_step import TOUCHING, onto_constraints, report, summary
+from carom.methods.moreau.contact_step import (
+    TOUCHING,
+    dissipation,
+    onto_constraints,
+    pushed_apart,
+    report,
+    summary,
+)
 from carom.names import register
 from carom.solvers.contact_laws import Laws
 from carom.solvers.contact_problem import CONSTRAINT, ContactProblem, contact_problem
@@ -68,13 +75,16 @@ class MoreauMidpoint(AbstractMethod):
     `multiplier` of bilateral constraints in the convention `M v' = f - G^T multiplier`.
 
     Args:
-        solver: `SemismoothNewton()`, `PSOR()` or `PJOR()`.
+        solver: `SemismoothNewton()`, `PSOR()` or `PJOR()`; `AcceleratedGaussSeidel()` for listed pairs of bodies.
+        projection: push bodies of listed pairs apart after each step that left them overlapping. Velocities stay as
+            they are, and no push needs more energy than contacts dissipated in the step. Costs about another solve.
 
     Example:
         >>> sol = carom.simulate(*carom.models.woodpecker(), carom.MoreauMidpoint(), t1=0.3, h=1e-5)
     """
 
     solver: AbstractContactSolver = SemismoothNewton()
+    projection: bool = eqx.field(default=False, static=True)
 
     handles = SMOOTH | NONSMOOTH | {Feature.CONSTRAINTS, Feature.LISTED_PAIRS}
     gives = frozenset({Gives.WHOLE_STEPS, Gives.MODES})
@@ -90,6 +100,8 @@ class MoreauMidpoint(AbstractMethod):
             return "MoreauMidpoint: pass the system itself, not a regularised one"
         if misfit := misfit_of_lists(system):
             return f"MoreauMidpoint: {misfit}"
+        if self.projection and not system.is_listed:
+            return "MoreauMidpoint: projection pushes listed pairs of bodies apart, and this system has none"
         has_laws = system.features & (NONSMOOTH | {Feature.CONSTRAINTS})
         return self.solver.objection(system.is_listed) if has_laws else None
 
@@ -136,8 +148,13 @@ class MoreauMidpoint(AbstractMethod):
         u_E = u + du + W_M.force(result.P)  # (15)
         q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))  # (21)
         if system.pairs is not None:
-            pairs = system.pairs.after(rows.W, result.P / h, result.unsolved)
-            return Step(state.moved(t + h, q_E, u_E), memory, summary(rows, problem, result), pairs=pairs)
+            info = summary(rows, problem, result)
+            depths = (info.extra["penetration"], info.extra["mean_penetration"])
+            pairs = system.pairs.after(rows.W, result.P / h, result.unsolved, depths)
+            if self.projection:
+                lost = dissipation(rows, problem, result.P)
+                q_E = pushed_apart(system, self.solver, t + h, q_E, u_E, lost, h)
+            return Step(state.moved(t + h, q_E, u_E), memory, info, pairs=pairs)
         if system.constraints is not None:
             q_E, u_E = onto_constraints(system, t + h, q_E, u_E, rows, W_M)
         mode = problem.modes(result.P)
