@@ -146,9 +146,10 @@ def judged(array: Any, judge: Callable[[np.ndarray], None]) -> Any:
 @contextmanager
 def postponed_judgements() -> Iterator[list[tuple[Any, Callable[[np.ndarray], None]]]]:
     """Traced numbers that are given to constructors inside, each with the function that raises for bad ones."""
-    token = _postponed.set([])
+    found: list[tuple[Any, Callable[[np.ndarray], None]]] = []
+    token = _postponed.set(found)
     try:
-        yield _postponed.get() or []
+        yield found
     finally:
         _postponed.reset(token)
 
