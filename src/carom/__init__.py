@@ -80,6 +80,13 @@ from carom.tableaux import lobatto_iiid as lobatto_iiid
 from carom.tableaux import radau_iia as radau_iia
 
 _LAZY = {
+    "sweep": ("carom.sweeps.sweep", "sweep"),
+    "Grid": ("carom.sweeps.cells", "Grid"),
+    "Cases": ("carom.sweeps.cells", "Cases"),
+    "Random": ("carom.sweeps.cells", "Random"),
+    "bifurcation": ("carom.sweeps.tools", "bifurcation"),
+    "basins": ("carom.sweeps.tools", "basins"),
+    "monte_carlo": ("carom.sweeps.tools", "monte_carlo"),
     "load": ("carom.files.resuming", "load"),
     "resume": ("carom.files.resuming", "resume"),
     "report": ("carom.reports", "report"),

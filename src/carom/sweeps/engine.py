@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -17,7 +18,7 @@ from carom.running import loop
 from carom.running.compiled import blank, compiled
 from carom.running.loop import Problem, Start, begin, masked_attempt
 from carom.state import Carry, Status
-from carom.sweeps.tables import Table, Tables, tables
+from carom.sweeps.tables import Tables, tables
 from carom.sweeps.template import Template
 
 _CHUNK_SECONDS = 0.5
@@ -25,10 +26,11 @@ _FIRST_ATTEMPTS = 64
 
 
 class Part(NamedTuple):
-    """What a batch of cells gave: numbers by name, and why cells failed."""
+    """What a batch of cells gave: numbers by name, why cells failed, and coordinates and velocities at the end."""
 
     tables: Tables
     messages: dict[int, str]
+    end: tuple[np.ndarray, np.ndarray]
 
 
 @compiled
@@ -60,7 +62,9 @@ def _place(problem: Problem, carry: Carry) -> Array:
 _blank = blank(begin)
 
 
-def run_batch(template: Template, numbers: dict[str, Any], begin_at: Any = None, stop: threading.Event | None = None):
+def run_batch(
+    template: Template, numbers: dict[str, Any], begin_at: Any = None, stop: threading.Event | None = None
+) -> Part:
     """Run cells with these numbers to their ends; NaN where a cell failed."""
     lanes = template.lanes(numbers, begin_at)
     carry = _blank(lanes.problem, lanes.start, lanes.axes)
@@ -68,7 +72,8 @@ def run_batch(template: Template, numbers: dict[str, Any], begin_at: Any = None,
     seen = None
     while goes_on:
         began = time.perf_counter()
-        carry, seen, summary = advance(lanes.problem, carry, lanes.start, limits, lanes.axes)
+        with template.turn if limits[1] else nullcontext():  # one thread compiles for all
+            carry, seen, summary = advance(lanes.problem, carry, lanes.start, limits, lanes.axes)
         attempts, goes_on = np.asarray(summary).tolist()
         seconds = max(time.perf_counter() - began, 1e-3)
         grow = min(_CHUNK_SECONDS / seconds, 16.0) if attempts == limits[0] else 1.0
@@ -87,7 +92,9 @@ def _part(template: Template, lanes: Any, carry: Carry, seen: Any) -> Part:
     state = carry.state.moved(carry.state.t, where[:, 1 : n + 1], where[:, n + 1 :])
     carry = eqx.tree_at(lambda c: (c.status, c.state), carry, (status, state))
     found = tables(lanes.problem.keeps, carry, lanes.problem.stepping.goes_back)
-    return Part(found, failed | _stopped(carry))
+    bad = (status != Status.OK)[:, None]
+    end = (np.where(bad, np.nan, state.q), np.where(bad, np.nan, state.v))
+    return Part(found, failed | _stopped(carry), end)
 
 
 def _stopped(carry: Carry) -> dict[int, str]:

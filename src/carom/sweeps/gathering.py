@@ -32,6 +32,9 @@ class Gathered:
         """Put the numbers of a batch where its cells are; shorter arrays of other groups leave NaN behind them."""
         cells = batch.cells[: batch.count]
         for name, (dims, values) in part.tables.items():
+            if taken := {name, *dims} & {*self.plan.cells.names, *self.plan.cells.dims}:
+                msg = f"keep: '{taken.pop()}' is a parameter of the sweep too; give the keep another name, keep={{...}}"
+                raise ValueError(msg)
             self.dims[name] = dims
             there = self._room(name, values)
             inner = tuple(slice(0, n) for n in values.shape[1:])
@@ -74,10 +77,9 @@ class Gathered:
         variables["message"] = (tuple(cells.dims), messages.reshape(shape))
         coordinates: dict[str, Any] = dict(cells.coordinates())
         labels = next(t.labels for t in self.plan.templates if isinstance(t, Template))
-        for name in ("coordinate", "velocity"):
-            size = next((v.shape[d.index(name) - len(d)] for n, v in self.values.items() if name in (d := self.dims[n])), 0)
-            if labels and size == len(labels):
-                coordinates[name] = (name, list(labels))
+        sizes = {dim: n for name, x in self.values.items() for dim, n in zip(self.dims[name], x.shape[1:])}
+        if labels and sizes.get("coordinate") == len(labels):
+            coordinates["coordinate"] = ("coordinate", list(labels))
         return xarray.Dataset(variables, coordinates, attrs=facts(self.plan))
 
 

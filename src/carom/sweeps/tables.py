@@ -103,7 +103,7 @@ def _(keep: AbstractTotal, memory: Any, carry: Carry) -> Tables:
 
 
 def _places(t: np.ndarray, q: np.ndarray, v: np.ndarray, dims: tuple[str, ...]) -> Tables:
-    return {"t": Table(dims, t), "q": Table((*dims, "coordinate"), q), "v": Table((*dims, "velocity"), v)}
+    return {"t": Table(dims, t), "q": Table((*dims, "coordinate"), q), "v": Table((*dims, "velocity_number"), v)}
 
 
 def _in_order(ring: Ring) -> np.ndarray:

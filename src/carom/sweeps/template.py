@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, NamedTuple
 
 import jax
@@ -76,7 +77,7 @@ def cell_of(asked: Asked, fixed: dict[str, Any], numbers: dict[str, Any]) -> Cel
     def given(name: str) -> Any:
         value = numbers.get(f".{name}", getattr(asked, name))
         is_record = isinstance(value, (AbstractStepping, type(None)))
-        return value if is_record or not callable(value) else value(**_taken(value, name, parameters))
+        return value if is_record or not callable(value) else value(**arguments_of(value, name, parameters))
 
     h = given("h")
     stepping = given("stepping") if h is None else Constant(h)
@@ -96,6 +97,7 @@ class Template:
     fixed: dict[str, Any]
     numbers: dict[str, np.dtype]
     judges: list[Callable[[np.ndarray], None]] = field(default_factory=list, init=False)
+    turn: Any = field(default_factory=Lock, init=False)
 
     def __post_init__(self):
         one = {name: jax.ShapeDtypeStruct((), dtype) for name, dtype in self.numbers.items()}
@@ -152,7 +154,8 @@ class Template:
     def lanes(self, numbers: dict[str, np.ndarray], begin_at: tuple[Any, Any] | None = None) -> Lanes:
         """The batch of these cells; those that cannot run get the numbers of one that can.
 
-        `begin_at` are coordinates and velocities to begin with in place of those that were built.
+        `begin_at` are coordinates and velocities to begin with in place of those that were built;
+        where they are NaN those that were built stay.
         """
         lanes, failed = self._look(numbers, begin_at)
         running = [i for i in range(len(lanes.start.instants)) if i not in failed]
@@ -169,7 +172,8 @@ class Template:
         state, *others = own
         t1, jumps, doubts, found = jax.tree.map(np.asarray, others)
         if begin_at is not None:
-            state = state.moved(state.t, *map(jnp.asarray, begin_at))
+            given = zip(begin_at, (state.q, state.v))
+            state = state.moved(state.t, *(jnp.where(np.isnan(x), built, x) for x, built in given))
         stacked, axes = iter(arrays), iter(self.axes)
         leaves = [next(stacked) if is_number else rest for is_number, rest in zip(self.is_number, self.rest)]
         flags = [next(axes) if is_number else None for is_number in self.is_number]
@@ -197,7 +201,7 @@ def _ends(t0: np.ndarray, t1: np.ndarray, jumps: np.ndarray, segments: int) -> t
     return np.where(good[:, None], ends, t0[:, None]), failed
 
 
-def _taken(fn: Callable[..., Any], role: str, parameters: dict[str, Any]) -> dict[str, Any]:
+def arguments_of(fn: Callable[..., Any], role: str, parameters: dict[str, Any]) -> dict[str, Any]:
     """The parameters that a function asks for by name."""
     wanted = inspect.signature(fn).parameters.values()
     unknown = [p.name for p in wanted if p.name not in parameters and p.default is p.empty and p.kind is not p.VAR_KEYWORD]
