@@ -87,6 +87,7 @@ _LAZY = {
     "bifurcation": ("carom.sweeps.tools", "bifurcation"),
     "basins": ("carom.sweeps.tools", "basins"),
     "monte_carlo": ("carom.sweeps.tools", "monte_carlo"),
+    "load_sweep": ("carom.sweeps.storage", "load_sweep"),
     "load": ("carom.files.resuming", "load"),
     "resume": ("carom.files.resuming", "resume"),
     "report": ("carom.reports", "report"),

@@ -23,6 +23,7 @@ from carom.sweeps.template import Template
 
 _CHUNK_SECONDS = 0.5
 _FIRST_ATTEMPTS = 64
+REFUSED = -1  # status of a cell whose numbers cannot run
 
 
 class Part(NamedTuple):
@@ -87,7 +88,7 @@ def _part(template: Template, lanes: Any, carry: Carry, seen: Any) -> Part:
     failed = lanes.failed
     n = carry.state.q.shape[-1]
     status = carry.status.copy()
-    status[list(failed)] = -1
+    status[list(failed)] = REFUSED
     where = np.asarray(seen) if seen is not None else np.full((len(status), 1 + n + carry.state.v.shape[-1]), np.nan)
     state = carry.state.moved(carry.state.t, where[:, 1 : n + 1], where[:, n + 1 :])
     carry = eqx.tree_at(lambda c: (c.status, c.state), carry, (status, state))

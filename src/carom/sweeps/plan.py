@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
+from importlib import metadata
 from typing import Any
 
 import jax
@@ -49,6 +50,24 @@ class Plan:
     def first(self, cell: int) -> dict[str, Any]:
         """The numbers of one cell."""
         return {name: x[0] for name, x in self.numbers(np.array([cell])).items()}
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the coordinates."""
+        return next(one.labels for one in self.templates if isinstance(one, Template))
+
+    @property
+    def refused(self) -> dict[int, str]:
+        """Cells of groups that cannot run at all, and why."""
+        told = zip(self.templates, self.members)
+        return {cell: text for text, own in told if isinstance(text, str) for cell in own.tolist()}
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What the sweep is, in words."""
+        build = getattr(self.asked.build, "__qualname__", type(self.asked.build).__name__)
+        versions = {name: metadata.version(name) for name in ("carom", "jax")}
+        return {"build": build, "method": type(self.asked.method).__name__, **versions}
 
     @property
     def batches(self) -> list[Batch]:
@@ -131,7 +150,7 @@ def _template(made: Plan, fixed: dict[str, Any], members: np.ndarray, trouble: l
     first: Exception | None = None
     for cell in members[:: max(1, len(members) // _TRIED)].tolist():
         try:
-            return template.refuse(made.first(cell))
+            return template.refuse(made.first(cell), made.cells.names)
         except ValueError as error:
             first = first or error
     assert first is not None

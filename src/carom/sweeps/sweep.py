@@ -14,8 +14,9 @@ from carom.stepping.base import AbstractStepping
 from carom.sweeps.cells import AbstractCells
 from carom.sweeps.gathering import Gathered
 from carom.sweeps.plan import Plan, plan
+from carom.sweeps.storage import Store
 from carom.sweeps.template import Asked
-from carom.sweeps.workers import in_threads, workers
+from carom.sweeps.workers import by_client, in_threads, size, workers
 from carom.systems.system import System
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ def sweep(
     keep: Any = None,
     static: Sequence[str] = (),
     batch: int | None = None,
+    to: Any = None,
+    client: Any = None,
     progress: bool | Progress | None = None,
 ) -> xarray.Dataset:
     """Run one system with many sets of numbers, and keep a few numbers of each run.
@@ -59,6 +62,10 @@ def sweep(
             last state.
         static: parameters that decide on shapes or on which functions there are; each combination compiles once more.
         batch: cells that run together; by default as many as gain something and fit into memory.
+        to: folder to store the sweep in, such as "sweep.zarr"; a sweep that was killed goes on there with the missing
+            batches, and `carom.load_sweep` reads it at any time.
+        client: who runs the batches in place of the threads of this process: a `concurrent.futures` executor of spawned
+            processes, or a `dask.distributed.Client`.
         progress: as in `carom.simulate`.
 
     Example:
@@ -74,8 +81,9 @@ def sweep(
         >>> data.strobe_q.sel(coordinate=0)
     """
     asked = question(build, method, t1, h, stepping, rtol, keep, static)
-    made = plan(cells, asked, None if rtol is None else (rtol, atol), batch, len(workers()))
-    return run(made, progress).dataset()
+    count = len(workers()) if client is None else size(client)
+    made = plan(cells, asked, None if rtol is None else (rtol, atol), batch, count)
+    return run(made, to, client, progress).dataset()
 
 
 def question(
@@ -96,11 +104,18 @@ def question(
     return Asked(build, method, t1, h, stepping, [Final()] if keep is None else keep, names)  # pyright: ignore
 
 
-def run(made: Plan, progress: bool | Progress | None = None) -> Gathered:
-    """Run all batches of a plan and gather what they gave."""
-    gathered = Gathered(made)
+def run(made: Plan, to: Any = None, client: Any = None, progress: bool | Progress | None = None) -> Gathered:
+    """Run all batches of a plan that are not stored yet, and gather what all of them gave."""
+    gathered, store, batches = Gathered.of(made), None, made.batches
+    if to is not None:
+        store = Store(to, made)
+        batches = store.missing()
+        for batch, part in store.done():
+            gathered.take(batch, part)
     with progress_bar(progress, 0, made.cells.count, "cells") as bar:
-        for batch, part in in_threads(made):
+        for batch, part in in_threads(made, batches) if client is None else by_client(made, batches, client):
+            if store is not None:
+                store.put(batch, part)
             gathered.take(batch, part)
             bar.update(gathered.done, gathered.steps)
     return gathered.finish()

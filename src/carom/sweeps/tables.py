@@ -33,22 +33,21 @@ def tables(keeps: Keeps, carry: Carry, goes_back: bool) -> Tables:
         kept = jax.tree.map(lambda x: x[lanes, carry.k % RECENT], kept)
     bad = carry.status != Status.OK
     found: Tables = {}
-    for name, keep in keeps.entries.items():
-        for more, table in table_of(keep, kept[name], carry).items():
+    for name, plain in plain_names(keeps).items():
+        for more, table in table_of(keeps.entries[name], kept[name], carry).items():
             values = np.array(table.values, float)
             values[bad] = np.nan
-            called = "_".join(part for part in (_plain(name, keeps), more) if part)
-            found[called] = Table(tuple(dim.format(_plain(name, keeps)) for dim in table.dims), values)
+            found["_".join(filter(None, (plain, more)))] = Table(tuple(d.format(plain) for d in table.dims), values)
     found["status"] = Table((), carry.status.astype(np.int32))
     found["steps"] = Table((), carry.counts.values[:, 0])
     return found
 
 
-def _plain(name: str, keeps: Keeps) -> str:
-    """A keep's name in the dataset: that of its kind where there is one of it and no other name was given."""
-    keep = keeps.entries[name]
-    alone = sum(one.kind == keep.kind for one in keeps.entries.values()) == 1
-    return keep.kind if alone and name == f"{keep.kind} 0" else name.replace(" ", "_")
+def plain_names(keeps: Keeps) -> dict[str, str]:
+    """Names in the dataset: that of the kind where there is one of it and no other name was given."""
+    kinds = [one.kind for one in keeps.entries.values()]
+    alone = {f"{kind} 0": kind for kind in kinds if kinds.count(kind) == 1}
+    return {name: alone.get(name, name.replace(" ", "_")) for name in keeps.entries}
 
 
 @singledispatch

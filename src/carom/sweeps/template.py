@@ -24,6 +24,7 @@ from carom.running.loop import Problem, Start
 from carom.state import State, reals, shortened
 from carom.stepping.base import AbstractStepping
 from carom.stepping.grid import Constant
+from carom.sweeps.tables import plain_names
 from carom.systems.check import Findings, check_lengths, failing_lanes, measure
 from carom.systems.probe import probe
 from carom.systems.system import System
@@ -31,6 +32,7 @@ from carom.systems.system import System
 _NUMBERS = (jax.Array, np.ndarray, np.generic, float)
 _AS_WRITTEN = {"xla_backend_optimization_level": 0}  # numbers as NumPy would compute them, without fused products
 _STATE_BYTES = 400  # of a run per coordinate, about: state, memory of the method, temporary arrays
+_ENDINGS = ("", "_t", "_q", "_v", "_index", "_number")  # of names of results
 _SHAPES = "build: a shape, a whole number or an `if` depends on a parameter; name those parameters in static=(...)"
 
 
@@ -129,7 +131,7 @@ class Template:
         own = (state, jnp.asarray(t1), jnp.asarray(system.jumps), [array for array, _ in postponed], found.values)
         return [jnp.asarray(leaf) for leaf, is_number in zip(leaves, self.is_number) if is_number], own
 
-    def refuse(self, numbers: dict[str, Any]) -> Template:
+    def refuse(self, numbers: dict[str, Any], parameters: tuple[str, ...]) -> Template:
         """Raise for what one cell, which stands for all, shows to be impossible; note what all have in common."""
         cell, method = cell_of(self.asked, self.fixed, numbers), self.asked.method
         refuse_kinds(cell.system, cell.state, method, cell.stepping)
@@ -143,12 +145,13 @@ class Template:
         probe(cell.system, cell.state)
         cell.keeps.check(cell.system, cell.state, float(cell.t1))
         _refuse_rows(cell.keeps)
+        _refuse_names(cell.keeps, parameters)
         caution(cell.system, cell.state, method, cell.stepping, ends)
         self.method = type(method).tuned(method, cell.system, cell.state, cell.stepping.longest)
         memory = jax.eval_shape(lambda: cell.keeps.init(cell.system, cell.state, cell.stepping))
         sizes = [x.size for x in jax.tree.leaves(memory)]
         self.lane_bytes = 8 * sum(sizes) + _STATE_BYTES * (cell.state.q.size + 1)
-        self.labels, self.segments = cell.system.labels, len(ends)
+        self.labels, self.segments, self.example = cell.system.labels, len(ends), numbers
         return self
 
     def lanes(self, numbers: dict[str, np.ndarray], begin_at: tuple[Any, Any] | None = None) -> Lanes:
@@ -265,3 +268,12 @@ def _refuse_rows(keeps: Keeps) -> None:
     if keeps.columns is not None and keeps.times is None:
         msg = "keep: a sweep keeps no rows; use times, strobe, section or other keeps in place of columns"
         raise ValueError(msg)
+
+
+def _refuse_names(keeps: Keeps, parameters: tuple[str, ...]) -> None:
+    """Raise where a result would bear the name of a parameter."""
+    own = [f"{name}{ending}" for name in plain_names(keeps).values() for ending in _ENDINGS]
+    for name in parameters:
+        if name in (*own, "status", "steps", "message", "coordinate", "velocity_number"):
+            msg = f"'{name}' is the name of a parameter and of a result: give the keep another name, keep={{...}}"
+            raise ValueError(msg)

@@ -104,7 +104,7 @@ def _strobed(period: Any, transient: int, kept: int, steps: int) -> dict[str, An
 
 def _followed(made: Plan, direction: int) -> Gathered:
     """One chain of batches: each begins where the one before ended."""
-    template, lanes, gathered, end = made.templates[0], made.lanes, Gathered(made), None
+    template, lanes, gathered, end = made.templates[0], made.lanes, Gathered.of(made), None
     for cells in made.members[0].reshape(-1, lanes)[::direction]:
         part = run_batch(template, made.numbers(cells), end)  # pyright: ignore
         gathered.take(Batch(0, cells, lanes), part)
