@@ -19,7 +19,7 @@ from carom.running.compiled import blank, compiled
 from carom.running.loop import Problem, Start, begin, masked_attempt
 from carom.state import Carry, Status
 from carom.sweeps.tables import Tables, tables
-from carom.sweeps.template import Template
+from carom.sweeps.template import Lanes, Template
 
 _CHUNK_SECONDS = 0.5
 _FIRST_ATTEMPTS = 64
@@ -81,10 +81,11 @@ def run_batch(
         limits = np.array([max(1, int(limits[0] * grow)), 0])
         if stop is not None and stop.is_set():
             raise KeyboardInterrupt
-    return _part(template, lanes, jax.tree.map(np.asarray, carry), seen)
+    return _part(lanes, jax.tree.map(np.asarray, carry), seen)
 
 
-def _part(template: Template, lanes: Any, carry: Carry, seen: Any) -> Part:
+def _part(lanes: Lanes, carry: Any, seen: Any) -> Part:
+    """The numbers of a batch that came to its end; `carry` is on the host."""
     failed = lanes.failed
     n = carry.state.q.shape[-1]
     status = carry.status.copy()
@@ -98,7 +99,7 @@ def _part(template: Template, lanes: Any, carry: Carry, seen: Any) -> Part:
     return Part(found, failed | _stopped(carry), end)
 
 
-def _stopped(carry: Carry) -> dict[int, str]:
+def _stopped(carry: Any) -> dict[int, str]:
     """Why lanes ended before their time."""
     told = {}
     for i in np.flatnonzero(carry.status > 0).tolist():

@@ -21,7 +21,7 @@ _OF_MEMORY = 0.25
 _TRIED = 20  # cells, in search of one that can run
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Batch:
     """Cells that run together, by number; the last one fills up the batch. Only the first `count` are new."""
 

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from carom.keep.base import AbstractKeep, Ring, ring_of
+from carom.keep.base import AbstractKeep, ring_of
 from carom.keep.keeps import RECENT, Keeps
 from carom.keep.places import AbstractInstants, Final, Section
 from carom.keep.totals import AbstractTotal, Count, Peak
-from carom.state import Carry, Status
+from carom.state import Status
 
 
 class Table(NamedTuple):
@@ -25,7 +25,7 @@ class Table(NamedTuple):
 Tables = dict[str, Table]
 
 
-def tables(keeps: Keeps, carry: Carry, goes_back: bool) -> Tables:
+def tables(keeps: Keeps, carry: Any, goes_back: bool) -> Tables:
     """Everything that was kept, NaN in lanes that failed, and beside it status and number of steps."""
     lanes = np.arange(len(carry.k))
     kept = carry.kept
@@ -51,21 +51,22 @@ def plain_names(keeps: Keeps) -> dict[str, str]:
 
 
 @singledispatch
-def table_of(keep: AbstractKeep, memory: Any, carry: Carry) -> Tables:
-    """What one keep found, by the ending of its name."""
+def table_of(keep: AbstractKeep, memory: Any, carry: Any) -> Tables:
+    """What one keep found, by the ending of its name; the carry is on the host."""
+    del memory, carry
     msg = f"carom.sweep does not know how to lay out {type(keep).__name__}; use carom.keep.reduce"
     raise TypeError(msg)
 
 
 @table_of.register
-def _(keep: Final, memory: Any, carry: Carry) -> Tables:
+def _(keep: Final, memory: Any, carry: Any) -> Tables:
     del keep, memory
     return _places(user_times(carry, carry.state.t), carry.state.q, carry.state.v, ())
 
 
 @table_of.register(AbstractInstants)
 @table_of.register(Section)
-def _(keep: Any, memory: Any, carry: Carry) -> Tables:
+def _(keep: Any, memory: Any, carry: Any) -> Tables:
     del keep
     ring = ring_of(memory)
     assert ring is not None
@@ -74,7 +75,7 @@ def _(keep: Any, memory: Any, carry: Carry) -> Tables:
 
 
 @table_of.register
-def _(keep: Peak, memory: Any, carry: Carry) -> Tables:
+def _(keep: Peak, memory: Any, carry: Any) -> Tables:
     del keep
     return {
         "": Table((), memory.value),
@@ -84,13 +85,13 @@ def _(keep: Peak, memory: Any, carry: Carry) -> Tables:
 
 
 @table_of.register
-def _(keep: Count, memory: Any, carry: Carry) -> Tables:
+def _(keep: Count, memory: Any, carry: Any) -> Tables:
     del keep, carry
     return {"": Table((), memory)}
 
 
 @table_of.register
-def _(keep: AbstractTotal, memory: Any, carry: Carry) -> Tables:
+def _(keep: AbstractTotal, memory: Any, carry: Any) -> Tables:
     lanes = [keep.finished(jax.tree.map(lambda x, i=i: x[i], memory)) for i in range(len(carry.k))]
     stacked = jax.tree.map(lambda *x: np.stack([np.asarray(one, float) for one in x]), *lanes)
     leaves = jax.tree_util.tree_leaves_with_path(stacked)
@@ -105,7 +106,7 @@ def _places(t: np.ndarray, q: np.ndarray, v: np.ndarray, dims: tuple[str, ...]) 
     return {"t": Table(dims, t), "q": Table((*dims, "coordinate"), q), "v": Table((*dims, "velocity_number"), v)}
 
 
-def _in_order(ring: Ring) -> np.ndarray:
+def _in_order(ring: Any) -> np.ndarray:
     """The places of every lane from the oldest to the newest; NaN before them where there are fewer than room."""
     rows, count = ring.rows, ring.count
     room = rows.shape[1]
@@ -114,7 +115,7 @@ def _in_order(ring: Ring) -> np.ndarray:
     return np.where((number >= 0)[..., None], ordered, np.nan)
 
 
-def user_times(carry: Carry, elapsed: np.ndarray) -> np.ndarray:
+def user_times(carry: Any, elapsed: np.ndarray) -> np.ndarray:
     """The user's times, from elapsed ones; ends of segments are exact."""
     shape = (-1,) + (1,) * (elapsed.ndim - 1)
     times = carry.instants[:, 0].reshape(shape) + elapsed

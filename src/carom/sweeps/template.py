@@ -207,7 +207,9 @@ def _ends(t0: np.ndarray, t1: np.ndarray, jumps: np.ndarray, segments: int) -> t
 def arguments_of(fn: Callable[..., Any], role: str, parameters: dict[str, Any]) -> dict[str, Any]:
     """The parameters that a function asks for by name."""
     wanted = inspect.signature(fn).parameters.values()
-    unknown = [p.name for p in wanted if p.name not in parameters and p.default is p.empty and p.kind is not p.VAR_KEYWORD]
+    unknown = [
+        p.name for p in wanted if p.name not in parameters and p.default is p.empty and p.kind is not p.VAR_KEYWORD
+    ]
     if unknown:
         msg = f"{role}: a function of the parameters {', '.join(parameters)}, got an argument '{unknown[0]}'"
         raise TypeError(msg)

@@ -16,7 +16,7 @@ from carom.keep.places import Strobe
 from carom.methods.base import AbstractMethod
 from carom.running.progress import Progress
 from carom.state import State, shortened
-from carom.sweeps.cells import AbstractCells, Grid, Random
+from carom.sweeps.cells import Grid, Random
 from carom.sweeps.engine import run_batch
 from carom.sweeps.gathering import Gathered
 from carom.sweeps.plan import Batch, Plan, plan
@@ -27,6 +27,7 @@ from carom.systems.system import System
 if TYPE_CHECKING:
     import xarray
 
+_HARDLY = 1e-6  # relative size of differences that mean nothing
 _DIRECTIONS = {"up": 1, "down": -1}
 
 
@@ -119,8 +120,7 @@ def periods(q: Any, v: Any, tolerance: float) -> np.ndarray:
     """
     points = np.concatenate([np.asarray(q), np.asarray(v)], axis=-1)
     flat = points.reshape(-1, points.shape[-1])
-    size = np.nanmax(flat, axis=0) - np.nanmin(flat, axis=0)
-    apart = tolerance * np.where(size > 0, size, 1.0)
+    apart = tolerance * _extent(flat)
     found = np.zeros(points.shape[:-2], int)
     for p in range(points.shape[-2] // 2, 0, -1):
         moved = np.abs(points[..., p:, :] - points[..., :-p, :])
@@ -180,8 +180,7 @@ def attractors(points: np.ndarray, tolerance: float) -> np.ndarray:
     motions, samples, _ = points.shape
     good = np.isfinite(points).all(axis=(1, 2))
     flat = points[good].reshape(-1, points.shape[-1])
-    size = np.ptp(flat, axis=0)
-    boxes = np.round(flat / (tolerance * np.where(size > 1e-12 * np.abs(flat).max(), size, np.inf))).astype(int)
+    boxes = np.round(flat / (tolerance * _extent(flat))).astype(int)
     known, box = np.unique(boxes, axis=0, return_inverse=True)
     first = np.repeat(box.reshape(-1, samples)[:, 0], samples)
     beside = cKDTree(known).query_pairs(np.sqrt(known.shape[1]) + 0.1, output_type="ndarray")
@@ -192,6 +191,12 @@ def attractors(points: np.ndarray, tolerance: float) -> np.ndarray:
     label = np.full(motions, -1)
     label[good] = order[part]
     return label
+
+
+def _extent(points: np.ndarray) -> np.ndarray:
+    """The range of every coordinate, or a little of the size of all where points hardly differ."""
+    least = _HARDLY * max(np.nanmax(np.abs(points), initial=0.0), 1e-290)
+    return np.maximum(np.nanmax(points, axis=0) - np.nanmin(points, axis=0), least)
 
 
 def _boundary(label: np.ndarray) -> np.ndarray:
