@@ -91,9 +91,9 @@ def test_zarr_reads_what_was_written(whole, tmp_path):
 def test_a_client_that_cannot_work_is_refused():
     with pytest.raises(TypeError, match="client must be a concurrent.futures executor"):
         carom.sweep(build, CELLS, METHOD, **OPTIONS, client="tcp://host")
-    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
-        with pytest.raises(ValueError, match="forked processes hang with JAX"):
-            carom.sweep(build, CELLS, METHOD, **OPTIONS, client=pool)
+    pool = ProcessPoolExecutor(1, multiprocessing.get_context("fork"))
+    with pytest.raises(ValueError, match="forked processes hang with JAX"):
+        carom.sweep(build, CELLS, METHOD, **OPTIONS, client=pool)
 
 
 @pytest.mark.slow
@@ -105,9 +105,9 @@ def test_spawned_processes_give_the_same_bits(whole):
 
 def test_a_cluster_gives_the_same_bits(whole):
     distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster:
-        with distributed.Client(cluster) as client:
-            data = carom.sweep(build, CELLS, METHOD, **OPTIONS, client=client)
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        data = carom.sweep(build, CELLS, METHOD, **OPTIONS, client=client)
     assert data.identical(whole)
 
 

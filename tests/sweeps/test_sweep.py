@@ -104,14 +104,12 @@ def test_times_and_steps_may_be_arrays_or_functions_of_the_parameters():
     ends = 2 * np.pi / np.sqrt(cells.values["k"])
     again = carom.sweep(spring, cells, method, t1=ends, h=ends / 100)
     assert np.allclose(again.final_q, data.final_q, atol=1e-12)
-    with pytest.raises(
-        ValueError, match=r"t1 must be a number, a function of the parameters, or an array of shape \(3,\)"
-    ):
+    with pytest.raises(ValueError, match=r"t1 must be a number, a function .* or an array of shape \(3,\)"):
         carom.sweep(spring, cells, method, t1=ends[:2], h=0.01)
 
 
 def test_the_core_of_a_sweep_imports_without_xarray():
-    code = "import sys; sys.modules["xarray"] = None; import carom.sweeps.sweep, carom.sweeps.tools"
+    code = "import sys; sys.modules['xarray'] = None; import carom.sweeps.sweep, carom.sweeps.tools"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -151,7 +149,7 @@ def chosen(frequency, restitution):
         ({"keep": ["final"]}, TypeError, r"keep\[0\] must be a keep such as carom.keep.final\(\)"),
         ({"keep": lambda omega: []}, TypeError, "a function of the parameters frequency, restitution"),  # noqa: ARG005
         (
-            {"keep": {"frequency": carom.keep.final(), "restitution": carom.keep.count("closes")}},
+            {"keep": {"restitution": carom.keep.count("closes")}},
             ValueError,
             "give the keep another name",
         ),

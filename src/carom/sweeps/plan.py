@@ -47,6 +47,12 @@ class Plan:
         own = {name: self.cells.column(name, cells) for name in self.cells.names if name not in self.asked.static}
         return own | {name: x[cells] for name, x in self.columns.items()}
 
+    def template(self, batch: Batch) -> Template:
+        """That of a batch."""
+        found = self.templates[batch.group]
+        assert isinstance(found, Template)
+        return found
+
     def first(self, cell: int) -> dict[str, Any]:
         """The numbers of one cell."""
         return {name: x[0] for name, x in self.numbers(np.array([cell])).items()}

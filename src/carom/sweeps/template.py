@@ -188,7 +188,7 @@ class Template:
         ends, told = _ends(host.t, t1, jumps, self.segments)
         failed = told | failed | _misjudged(doubts, self.judges, len(t1))
         problem = Problem(system, self.method, stepping, None, stride(keeps.every), keeps)
-        spread = Problem(system_axes, None, stepping_axes, None, None, keeps_axes)
+        spread = Problem(system_axes, None, stepping_axes, None, None, keeps_axes)  # pyright: ignore
         return Lanes(problem, Start(state, ends), spread, failed), failed
 
 
@@ -207,14 +207,12 @@ def _ends(t0: np.ndarray, t1: np.ndarray, jumps: np.ndarray, segments: int) -> t
 def arguments_of(fn: Callable[..., Any], role: str, parameters: dict[str, Any]) -> dict[str, Any]:
     """The parameters that a function asks for by name."""
     wanted = inspect.signature(fn).parameters.values()
-    unknown = [
-        p.name for p in wanted if p.name not in parameters and p.default is p.empty and p.kind is not p.VAR_KEYWORD
-    ]
+    if any(p.kind is p.VAR_KEYWORD for p in wanted):
+        return parameters
+    unknown = [p.name for p in wanted if p.name not in parameters and p.default is p.empty]
     if unknown:
         msg = f"{role}: a function of the parameters {', '.join(parameters)}, got an argument '{unknown[0]}'"
         raise TypeError(msg)
-    if any(p.kind is p.VAR_KEYWORD for p in wanted):
-        return parameters
     return {p.name: parameters[p.name] for p in wanted if p.name in parameters}
 
 

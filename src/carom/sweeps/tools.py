@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from scipy.spatial import cKDTree
+from scipy.spatial import KDTree
 
 from carom.arguments import plain_numbers, whole
 from carom.keep.places import Strobe
@@ -19,7 +19,7 @@ from carom.state import State, shortened
 from carom.sweeps.cells import Grid, Random
 from carom.sweeps.engine import run_batch
 from carom.sweeps.gathering import Gathered
-from carom.sweeps.plan import Batch, Plan, plan
+from carom.sweeps.plan import Plan, plan
 from carom.sweeps.sweep import question, sweep
 from carom.sweeps.template import arguments_of
 from carom.systems.system import System
@@ -43,7 +43,7 @@ def bifurcation(
     follow: Sequence[str] = ("up", "down"),
     tolerance: float = 1e-4,
 ) -> xarray.Dataset:
-    """Follow the motion of a driven system along the first parameter of a grid: every value begins where the last ended.
+    """Follow a driven system along the first parameter of a grid: every run begins where the one before ended.
 
     Each run takes `transient + kept` periods; the states at the last `kept` are the diagram. Followed up and down,
     branches that exist side by side are seen (hysteresis). `period` in the dataset is after how many periods of the
@@ -62,7 +62,10 @@ def bifurcation(
 
     Example:
         >>> data = carom.bifurcation(
-        ...     carom.models.shaken_ball, carom.Grid(shaking=np.linspace(0.4, 1.4, 200)), carom.MoreauMidpoint(), period=1.0
+        ...     carom.models.shaken_ball,
+        ...     carom.Grid(shaking=np.linspace(0.8, 1.4, 200)),
+        ...     carom.EventCapturing(carom.explicit(4)),
+        ...     period=1.0,
         ... )
         >>> carom.plots.bifurcation(data).savefig("shaken_ball.png")
     """
@@ -105,10 +108,10 @@ def _strobed(period: Any, transient: int, kept: int, steps: int) -> dict[str, An
 
 def _followed(made: Plan, direction: int) -> Gathered:
     """One chain of batches: each begins where the one before ended."""
-    template, lanes, gathered, end = made.templates[0], made.lanes, Gathered.of(made), None
-    for cells in made.members[0].reshape(-1, lanes)[::direction]:
-        part = run_batch(template, made.numbers(cells), end)  # pyright: ignore
-        gathered.take(Batch(0, cells, lanes), part)
+    gathered, end = Gathered.of(made), None
+    for batch in made.batches[::direction]:
+        part = run_batch(made.template(batch), made.numbers(batch.cells), end)
+        gathered.take(batch, part)
         end = part.end
     return gathered
 
@@ -183,7 +186,7 @@ def attractors(points: np.ndarray, tolerance: float) -> np.ndarray:
     boxes = np.round(flat / (tolerance * _extent(flat))).astype(int)
     known, box = np.unique(boxes, axis=0, return_inverse=True)
     first = np.repeat(box.reshape(-1, samples)[:, 0], samples)
-    beside = cKDTree(known).query_pairs(np.sqrt(known.shape[1]) + 0.1, output_type="ndarray")
+    beside = KDTree(known).query_pairs(np.sqrt(known.shape[1]) + 0.1, output_type="ndarray")
     rows, columns = np.concatenate([first, beside[:, 0]]), np.concatenate([box.ravel(), beside[:, 1]])
     graph = coo_array((np.ones(len(rows)), (rows, columns)), shape=(len(known), len(known)))
     part = connected_components(graph, directed=False)[1][box.reshape(-1, samples)[:, 0]]

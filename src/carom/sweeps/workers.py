@@ -50,7 +50,7 @@ def in_threads(plan: Plan, batches: list[Batch]) -> Iterator[tuple[Batch, Part]]
         device = devices.get()
         try:
             with jax.default_device(device):
-                return run_batch(plan.templates[batch.group], plan.numbers(batch.cells), stop=stop)
+                return run_batch(plan.template(batch), plan.numbers(batch.cells), stop=stop)
         finally:
             devices.put(device)
 
@@ -104,13 +104,15 @@ def _result(task: Any) -> Part:
     try:
         return task.result()
     except (BrokenExecutor, OSError) as error:
-        msg = f"a worker of the sweep died ({type(error).__name__}); with to= a second call goes on with the missing cells"
-        raise RuntimeError(msg) from error
+        raise _lost(error) from error
     except Exception as error:
         if type(error).__name__ in ("KilledWorker", "FutureCancelledError", "CommClosedError"):
-            msg = f"the cluster lost its workers ({error}); with to= a second call goes on with the missing cells"
-            raise RuntimeError(msg) from error
+            raise _lost(error) from error
         raise
+
+
+def _lost(error: BaseException) -> RuntimeError:
+    return RuntimeError(f"workers of the sweep died ({error}); with to= a second call goes on with the missing cells")
 
 
 def _packed(plan: Plan, group: int) -> bytes:
@@ -120,7 +122,7 @@ def _packed(plan: Plan, group: int) -> bytes:
         return b""
     content = (plan.asked, plan.fixed[group], template.numbers, template.example)
     try:
-        import cloudpickle as pickler
+        import cloudpickle as pickler  # pyright: ignore
     except ImportError:
         pickler = pickle
     try:
