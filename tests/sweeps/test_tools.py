@@ -39,9 +39,8 @@ def test_a_shaken_ball_folds_and_flips_where_theory_says():
     assert abs(flipped.min() - FLIP) < 0.02
     assert set(up.period.values[0]) == {1, 2}
     down = followed_ball(shaking := np.linspace(0.336, 0.364, 8), "down")
-    bounces = down.strobe_q.values[0].max(axis=(1, 2)) > 0.02
-    assert FOLD - 0.004 < shaking[bounces].min() < FOLD + 0.008  # the next step leaves the branch's narrow basin
-    assert np.array_equal(np.sort(bounces), bounces)
+    bounces = down.strobe_q.values[0].max(axis=(1, 2)) > 1e-3
+    assert np.array_equal(bounces, shaking > FOLD)
 
 
 def swing(frequency):

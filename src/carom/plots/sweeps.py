@@ -29,8 +29,7 @@ def bifurcation(data: Any, variable: str = "strobe_q", coordinate: int = 0, titl
         drawn = values if way is None else values.sel(direction=way)
         drawn = drawn.transpose(x.name, ..., number).values.reshape(len(x), -1)
         places = np.repeat(x.values[:, None], drawn.shape[1], axis=1)
-        size = 3.0 if i == 0 else 1.0
-        axes.plot(places.ravel(), drawn.ravel(), ".", ms=size, color=CYCLE[i], label=way, mew=0)
+        axes.plot(places.ravel(), drawn.ravel(), ".", ms=3.0 - i, color=CYCLE[i], label=way, mew=0)
     axes.set(xlabel=x.name, ylabel=variable, title=title)
     if ways[0] is not None:
         axes.legend(markerscale=4)

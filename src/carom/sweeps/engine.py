@@ -16,7 +16,8 @@ from jaxtyping import Array
 from carom.keep.base import place
 from carom.running import loop
 from carom.running.compiled import blank, compiled
-from carom.running.loop import Problem, Start, begin, masked_attempt
+from carom.running.batch import pick
+from carom.running.loop import Problem, Start, attempt, begin, masked_attempt
 from carom.state import Carry, Status
 from carom.sweeps.tables import Tables, tables
 from carom.sweeps.template import Lanes, Template
@@ -44,6 +45,9 @@ def advance(problem: Problem, carry: Carry, start: Start, limits: Any, axes: Pro
     given = carry
     carry = jax.lax.cond(limits[1] > 0, lambda: begin(problem, start, axes), lambda: given)
     attempts = eqx.filter_vmap(masked_attempt, in_axes=(axes, eqx.if_array(0)))
+    if len(start.instants) == 1:  # alone a lane waits for no other, and only branches that are taken cost something
+        alone = pick(problem, axes, 0)
+        attempts = lambda _, carry: _stacked(attempt(alone, jax.tree.map(lambda x: x[0], carry)))  # noqa: E731
 
     def goes_on(carry: Carry) -> Array:
         return jnp.any(~carry.done & (carry.status == Status.OK))
@@ -54,6 +58,10 @@ def advance(problem: Problem, carry: Carry, start: Start, limits: Any, axes: Pro
     carry, n = jax.lax.while_loop(lambda c: goes_on(c[0]) & (c[1] < limits[0]), turn, (carry, jnp.zeros((), int)))
     seen = eqx.filter_vmap(_place, in_axes=(axes, eqx.if_array(0)))(problem, carry)
     return carry, seen, jnp.stack([n, goes_on(carry).astype(int)])
+
+
+def _stacked(tree: Any) -> Any:
+    return jax.tree.map(lambda x: jnp.asarray(x)[None], tree)
 
 
 def _place(problem: Problem, carry: Carry) -> Array:
