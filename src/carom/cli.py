@@ -64,9 +64,51 @@ def run(
             msg = f"{what}: a scenario file takes no {', '.join(['--' + n for n in given] + ['--set'] * bool(pairs))}"
             raise ValueError(msg)
         plan = scenario.read(what, out)
+        if plan.sweep is not None:
+            msg = f"{what} has a table [sweep]: use carom sweep {what}"
+            raise ValueError(msg)
     else:
         plan = scenario.from_options(what, given, settings(pairs), out)
     return carry_out(plan, progress, every)
+
+
+def sweep(what: str, out: Path, client: str | None, progress: bool | None = None) -> Path:
+    """Carry out the sweep of a scenario file: a folder with its numbers and a report, whose path is returned."""
+    from carom.files import scenario
+    from carom.reports.sweeps import sweep_report
+    from carom.sweeps.cells import Grid
+    from carom.sweeps.sweep import sweep as swept
+
+    plan = scenario.read(what, out)
+    if plan.sweep is None:
+        msg = f"{what} has no table [sweep]: use carom run {what}, or name values under [sweep.grid]"
+        raise ValueError(msg)
+    options: dict[str, Any] = {"t1": plan.t1, "stepping": plan.stepping, "keep": plan.sweep.keep}
+    path = plan.path.with_suffix(".zarr")
+    data = swept(
+        plan.sweep.build,
+        Grid(**plan.sweep.grid),
+        plan.method,
+        **options,
+        batch=plan.sweep.batch,
+        to=path,
+        client=None if client is None else _cluster(client),
+        progress=progress,
+    )
+    failed = int((data.status != 0).sum())
+    print(f"{data.status.size - failed} cells in {path}" + (f", {failed} failed" if failed else ""))
+    page = sweep_report(data, path.with_suffix(".html"), plan.title)
+    print(page)
+    return page
+
+
+def _cluster(address: str) -> Any:
+    try:
+        from distributed import Client  # pyright: ignore
+    except ImportError:
+        msg = "--client needs Dask: pip install carom[cluster]"
+        raise ValueError(msg) from None
+    return Client(address, timeout=10)
 
 
 def carry_out(plan: Any, progress: bool | None, every: float) -> Path:
@@ -184,6 +226,11 @@ def report(path: Path, out: Path | None, frames: int) -> None:
     """Write the report of a stored run, or what the ending of `out` names, and print its path."""
     import carom
 
+    if path.suffix == ".zarr":
+        from carom.reports.sweeps import sweep_report
+
+        print(sweep_report(carom.load_sweep(path), out or path.with_suffix(".html"), path.stem.replace("_", " ")))
+        return
     path = run_of(path)
     target = out or path.with_suffix(".html")
     if target.exists():

@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 
 from carom.plots.style import COLOURS, CYCLE, canvas, own_axes, styled
 
+_MOST_PANELS = 6
+
 
 @styled
 def bifurcation(data: Any, variable: str = "strobe_q", coordinate: int = 0, title: str = "") -> Figure:
@@ -93,4 +95,31 @@ def draws(data: Any, variable: str, title: str = "") -> Figure:
     right.plot(n, mean, color=COLOURS["blue"])
     right.fill_between(n, mean - 2 * spread, mean + 2 * spread, color=COLOURS["blue"], alpha=0.2, lw=0)
     right.set(xlabel="draws", ylabel=f"mean of {variable}", xscale="log")
+    return figure
+
+
+@styled
+def overview(data: Any) -> Figure:
+    """All numbers that were kept, over the first parameter; over two parameters as maps.
+
+    Example:
+        >>> carom.plots.sweeps.overview(data)
+    """
+    cells = data.status.dims
+    names = [name for name, x in data.data_vars.items() if x.dtype.kind == "f" and not str(name).endswith("_t")]
+    names = names[:_MOST_PANELS] or ["steps"]
+    figure, grid = canvas(-(-len(names) // 2), min(2, len(names)))
+    for name, axes in zip(names, grid.ravel()):
+        values = data[name]
+        if values.dims[-1] in ("coordinate", "velocity_number"):
+            values = values.isel({values.dims[-1]: 0})
+        flat = values.values.reshape(*values.shape[: len(cells)], -1)
+        if len(cells) == 2:
+            picture = axes.pcolormesh(data[cells[1]], data[cells[0]], flat[..., -1])
+            figure.colorbar(picture, label=str(name))
+            axes.set(xlabel=cells[1], ylabel=cells[0])
+        else:
+            x = data[cells[0]].values if cells[0] in data.coords else np.arange(flat.shape[0])
+            axes.plot(np.repeat(x, flat[0].size), flat.ravel(), ".", ms=2)
+            axes.set(xlabel=cells[0], ylabel=str(name))
     return figure

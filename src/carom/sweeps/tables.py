@@ -39,7 +39,7 @@ def tables(keeps: Keeps, carry: Any, goes_back: bool) -> Tables:
             values[bad] = np.nan
             found["_".join(filter(None, (plain, more)))] = Table(tuple(d.format(plain) for d in table.dims), values)
     found["status"] = Table((), carry.status.astype(np.int32))
-    found["steps"] = Table((), carry.counts.values[:, 0])
+    found["steps"] = Table((), np.where(carry.status < 0, 0, carry.counts.values[:, 0]))
     return found
 
 
