@@ -72,8 +72,20 @@ if TYPE_CHECKING:
     from carom.ecosystem import to_diffrax
     from carom.files.resuming import load, resume
     from carom.reports import film, report
+    from carom.sweeps.cells import Cases, Grid, Random
+    from carom.sweeps.storage import load_sweep
+    from carom.sweeps.sweep import sweep
+    from carom.sweeps.tools import basins, bifurcation, monte_carlo
 else:
     _LAZY = {
+        "sweep": ("carom.sweeps.sweep", "sweep"),
+        "Grid": ("carom.sweeps.cells", "Grid"),
+        "Cases": ("carom.sweeps.cells", "Cases"),
+        "Random": ("carom.sweeps.cells", "Random"),
+        "bifurcation": ("carom.sweeps.tools", "bifurcation"),
+        "basins": ("carom.sweeps.tools", "basins"),
+        "monte_carlo": ("carom.sweeps.tools", "monte_carlo"),
+        "load_sweep": ("carom.sweeps.storage", "load_sweep"),
         "load": ("carom.files.resuming", "load"),
         "resume": ("carom.files.resuming", "resume"),
         "report": ("carom.reports", "report"),
@@ -108,6 +120,7 @@ __all__ = [
     "AllPairs",
     "AsynchronousPseudoEnergy",
     "Bodies",
+    "Cases",
     "CellList",
     "Composed",
     "Constant",
@@ -118,6 +131,7 @@ __all__ = [
     "Extrapolated",
     "Fixed",
     "FrictionElements",
+    "Grid",
     "IRK",
     "Interactions",
     "Interrupted",
@@ -132,6 +146,7 @@ __all__ = [
     "Prescribed",
     "PseudoEnergy",
     "RATTLE",
+    "Random",
     "Reversible",
     "SemismoothNewton",
     "Shape",
@@ -153,6 +168,8 @@ __all__ = [
     "Wall",
     "__version__",
     "augmented",
+    "basins",
+    "bifurcation",
     "check",
     "consistent",
     "contact_problems",
@@ -162,6 +179,7 @@ __all__ = [
     "join",
     "keep",
     "load",
+    "load_sweep",
     "lobatto_iiia",
     "lobatto_iiib",
     "lobatto_iiic",
@@ -169,6 +187,7 @@ __all__ = [
     "lobatto_iiid",
     "measures",
     "models",
+    "monte_carlo",
     "multiplier",
     "papers",
     "parts",
@@ -183,6 +202,7 @@ __all__ = [
     "simulate_batch",
     "solve",
     "stability_limit",
+    "sweep",
     "tableaux",
     "to_diffrax",
 ]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -111,21 +113,45 @@ def plain_numbers(
     if array.ndim > 1 or (size is not None and array.ndim == 1 and array.size != size):
         msg = f"{name} must be a number or one number per {of} ({size}), got shape {array.shape}"
         raise ValueError(msg)
-    if is_traced(array):
-        return array
-    array = np.asarray(array)
-    bad = ~np.isfinite(array)
-    wanted = "finite"
-    if positive:
-        bad, wanted = bad | ~(array > 0), "positive"
-    elif nonnegative:
-        bad, wanted = bad | ~(array >= 0), "zero or positive"
-    if bad.any():
-        short = name.rpartition(": ")[2]
-        where = f"{short}[{int(np.flatnonzero(bad)[0])}]" if array.ndim else short
-        msg = f"{name} must be {wanted}, got {where} = {array[bad][0] if array.ndim else float(array)}"
-        raise ValueError(msg)
+
+    def judge(array: np.ndarray) -> None:
+        bad = ~np.isfinite(array)
+        wanted = "finite"
+        if positive:
+            bad, wanted = bad | ~(array > 0), "positive"
+        elif nonnegative:
+            bad, wanted = bad | ~(array >= 0), "zero or positive"
+        if bad.any():
+            short = name.rpartition(": ")[2]
+            where = f"{short}[{int(np.flatnonzero(bad)[0])}]" if array.ndim else short
+            msg = f"{name} must be {wanted}, got {where} = {array[bad][0] if array.ndim else float(array)}"
+            raise ValueError(msg)
+
+    return judged(array, judge)
+
+
+_postponed: ContextVar[list[tuple[Any, Callable[[np.ndarray], None]]] | None] = ContextVar("postponed", default=None)
+
+
+def judged(array: Any, judge: Callable[[np.ndarray], None]) -> Any:
+    """The array, after `judge` had a look at each of its numbers; at those that are traced somebody may look later."""
+    if not is_traced(array):
+        array = np.asarray(array)
+        judge(array)
+    elif (postponed := _postponed.get()) is not None:
+        postponed.append((array, judge))
     return array
+
+
+@contextmanager
+def postponed_judgements() -> Iterator[list[tuple[Any, Callable[[np.ndarray], None]]]]:
+    """Traced numbers that are given to constructors inside, each with the function that raises for bad ones."""
+    found: list[tuple[Any, Callable[[np.ndarray], None]]] = []
+    token = _postponed.set(found)
+    try:
+        yield found
+    finally:
+        _postponed.reset(token)
 
 
 def per_entry(value: Any, name: str, size: int, of: str, **kind: bool) -> Array:

@@ -186,6 +186,19 @@ def _opened(report: Path, wanted: bool) -> None:
 
 
 @app.command()
+def sweep(
+    what: Annotated[str, typer.Argument(metavar="SCENARIO.toml", help="a file with a table [sweep.grid]")],
+    out: Out = Path("out"),
+    client: Annotated[str | None, typer.Option(help="address of a Dask scheduler that runs the batches")] = None,
+    progress: Progress = True,
+) -> None:
+    """Run a scenario for many values of its parameters; killed, it goes on where it was."""
+    from carom.cli import sweeps
+
+    sweeps.sweep(what, out, client, progress)
+
+
+@app.command()
 def resume(
     path: Annotated[Path, typer.Argument(metavar="RUN", help="run.nc, finished or not")],
     t1: Annotated[float | None, typer.Option(help="another end of the run")] = None,
@@ -200,7 +213,7 @@ def resume(
 
 @app.command()
 def report(
-    path: Annotated[Path, typer.Argument(metavar="RUN", help="run.nc, finished or not")],
+    path: Annotated[Path, typer.Argument(metavar="RUN", help="run.nc or sweep.zarr, finished or not")],
     out: Annotated[Path | None, typer.Option(help=f"{_FORMS}  (default: HTML beside the run)")] = None,
     frames: Annotated[int, typer.Option(help="frames of the animation")] = 600,
     open_: Open = False,

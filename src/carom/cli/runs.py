@@ -37,7 +37,11 @@ def planned(what: str, given: dict[str, Any], pairs: list[str], out: Path) -> An
     from carom.files import scenario
 
     if what.endswith(".toml"):
-        return scenario.read(what, out, given, settings(pairs))
+        plan = scenario.read(what, out, given, settings(pairs))
+        if plan.sweep is not None:
+            msg = f"{what} has a table [sweep]: use carom sweep {what}"
+            raise ValueError(msg)
+        return plan
     return scenario.from_options(what, given, settings(pairs), out)
 
 
@@ -180,6 +184,12 @@ def report(path: Path, out: Path | None, frames: int) -> Path:
     """Write the report of a stored run, or what the ending of `out` names, and print its path."""
     import carom
 
+    if path.suffix == ".zarr":
+        from carom.reports.sweeps import sweep_report
+
+        page = sweep_report(carom.load_sweep(path), out or path.with_suffix(".html"), path.stem.replace("_", " "))
+        print(page)
+        return page
     path = run_of(path)
     target = out or path.with_suffix(".html")
     if target.exists():

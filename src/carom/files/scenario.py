@@ -15,6 +15,7 @@ name = "cradle"
 
 from __future__ import annotations
 
+import inspect
 import re
 import tomllib
 from collections.abc import Callable
@@ -22,7 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from carom.arguments import did_you_mean
+import numpy as np
+
+from carom import keep
+from carom.arguments import did_you_mean, whole
 from carom.choice import default_method
 from carom.files.text import record
 from carom.methods.base import AbstractMethod
@@ -42,7 +46,14 @@ _TOP = {
     "title": (str, "a text"),
     "parameters": (dict, "a table of the model's parameters"),
     "output": (dict, "a table"),
+    "sweep": (dict, "a table with the table grid"),
 }
+_SWEEP = {
+    "grid": (dict, "a table of parameters, each a list or {from = ..., to = ..., count = ...}"),
+    "keep": (list, "a list of keeps such as 'strobe(1.0, last=20)'"),
+    "batch": (int, "a whole number of at least 1"),
+}
+_KEEPS = {"final": keep.final, "strobe": keep.strobe, "times": keep.times, "peak": keep.peak, "count": keep.count}
 _OUTPUT = {
     "name": (str, "a file name without ending, inside the output folder"),
     "report": (bool, "true or false"),
@@ -72,6 +83,29 @@ class Plan:
     report: bool = True
     figure: bool = True
     frames: int = 600
+    sweep: Sweep | None = None
+
+
+@dataclass(frozen=True)
+class Builder:
+    """The builder of a model with some of its parameters given; workers can be sent it."""
+
+    model: str
+    parameters: dict[str, Any]
+
+    def __call__(self, **more: Any) -> tuple[System, State]:
+        """The model with these parameters too."""
+        return registry[self.model](**self.parameters, **more)
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The sweep of a scenario."""
+
+    build: Builder
+    grid: dict[str, np.ndarray]
+    keep: list[Any]
+    batch: int | None
 
 
 def read(
@@ -218,7 +252,29 @@ def planned(data: dict[str, Any], out: Path, blame: Blame, name: str) -> Plan:
         output.get("report", True),
         output.get("figure", True),
         frames,
+        _sweep(data, blame) if "sweep" in data else None,
     )
+
+
+def _sweep(data: dict[str, Any], blame: Blame) -> Sweep:
+    table, parameters = data["sweep"], data.get("parameters", {})
+    _check_keys(table, _SWEEP, "sweep.", blame)
+    known, grid = inspect.signature(registry[data["model"]]).parameters, {}
+    for name, values in table.get("grid", {}).items():
+        key = f"sweep.grid.{name}"
+        if name not in known or name in parameters:
+            what = "is given in [parameters] too" if name in parameters else f"is no parameter of {data['model']}"
+            blame.on(key, f"'{key}' {what}{did_you_mean(name, known)}")
+        if isinstance(values, dict) and set(values) == {"from", "to", "count"}:
+            count = blame.attempt([key], lambda v=values: whole(v["count"], f"{name}: count", 1))
+            values = np.linspace(values["from"], values["to"], count)
+        if not isinstance(values, (list, np.ndarray)) or not len(values) or np.asarray(values).dtype.kind not in "fi":
+            blame.on(key, f"'{key}' must be a list of numbers or {{from = ..., to = ..., count = ...}}")
+        grid[name] = np.asarray(values, float)
+    if not grid:
+        blame.on("sweep", "'sweep.grid' is missing: name at least one parameter and its values")
+    keeps = blame.attempt(["sweep.keep"], lambda: [record(text, _KEEPS) for text in table.get("keep", ["final()"])])
+    return Sweep(Builder(data["model"], parameters), grid, keeps, table.get("batch"))
 
 
 def _chosen(data: dict[str, Any], system: System, blame: Blame) -> tuple[AbstractMethod, AbstractStepping]:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import ast
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 from carom.arguments import did_you_mean, names_of
 from carom.names import registered
 
 
-def record(text: str) -> Any:
-    """A method, stepping or tableau written as a call, such as `IRK(gauss(2))`; nothing else is evaluated."""
+def record(text: str, known: Mapping[str, Any] = registered) -> Any:
+    """A method, stepping or tableau written as a call, such as `IRK(gauss(2))`; nothing else is evaluated.
+
+    `known` are the names that may be called.
+    """
 
     def build(node: ast.expr) -> Any:
         if isinstance(node, ast.Constant):
@@ -23,15 +27,15 @@ def record(text: str) -> Any:
         if isinstance(node, ast.Dict) and all(isinstance(key, ast.Constant) for key in node.keys):
             return {key.value: build(value) for key, value in zip(node.keys, node.values)}  # pyright: ignore
         name = node.func if isinstance(node, ast.Call) else node
-        if not isinstance(name, ast.Name) or name.id not in registered:
-            close = did_you_mean(name.id, registered) if isinstance(name, ast.Name) else ""
-            allowed = ", ".join(sorted(registered))
+        if not isinstance(name, ast.Name) or name.id not in known:
+            close = did_you_mean(name.id, known) if isinstance(name, ast.Name) else ""
+            allowed = ", ".join(sorted(known))
             msg = f"cannot read '{short}'; allowed are {allowed} with numbers as arguments{close}"
             raise ValueError(msg)
         arguments = node if isinstance(node, ast.Call) else None
         positional = [build(a) for a in arguments.args] if arguments else []
         named = {str(k.arg): build(k.value) for k in (arguments.keywords if arguments else [])}
-        return _called(name.id, registered[name.id], positional, named)
+        return _called(name.id, known[name.id], positional, named)
 
     short = text if len(text) <= 60 else f"{text[:57]}..."
     try:

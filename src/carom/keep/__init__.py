@@ -10,6 +10,8 @@ Example:
     >>> sol.kept["strobe 0"].q, sol.kept["peak 0"].value
 """
 
+from carom.keep.averages import Histogram as Histogram
+from carom.keep.averages import Mean as Mean
 from carom.keep.base import Places as Places
 from carom.keep.keeps import Columns as Columns
 from carom.keep.keeps import Keeps as Keeps
@@ -24,3 +26,4 @@ from carom.keep.totals import Reduce as Reduce
 
 columns, times, strobe, section = Columns, Times, Strobe, Section
 peak, final, count, reduce = Peak, Final, Count, Reduce
+mean, histogram = Mean, Histogram

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
@@ -95,7 +96,19 @@ class Count(AbstractKeep):
         return int(memory)
 
 
-class Reduce(AbstractKeep):
+class AbstractTotal(AbstractKeep):
+    """A keep whose result follows from its last memory alone."""
+
+    @abc.abstractmethod
+    def finished(self, memory: Any) -> Any:
+        """The result, from the last memory as NumPy arrays."""
+
+    def result(self, memory: Any, places: Places, solution: Any) -> Any:
+        """What follows from the last memory."""
+        return self.finished(memory)
+
+
+class Reduce(AbstractTotal):
     """Any number computed step by step: `value = update(value, t, q, v, h)` at the end of each accepted step of size h.
 
     Args:
@@ -153,7 +166,7 @@ class Reduce(AbstractKeep):
         value = self.updated(memory, taken.system.given, taken.system.turned(row.t), row.q, row.v, row.h)
         return choose(taken.accepted, jax.tree.map(lambda x, old: x.astype(old.dtype), value, memory), memory)
 
-    def result(self, memory: Any, places: Places, solution: Any) -> Any:
+    def finished(self, memory: Any) -> Any:
         """What `finish` makes of the last value."""
         value = jax.tree.map(np.asarray, memory)
         return value if self.finish is None else self.finish(value)

@@ -6,6 +6,10 @@ from carom.models.collision import damping_from_restitution as damping_from_rest
 from carom.models.contact import falling_mass as falling_mass
 from carom.models.contact import impact_oscillator as impact_oscillator
 from carom.models.contact import sliding_mass as sliding_mass
+from carom.models.driven import driven_oscillator as driven_oscillator
+from carom.models.driven import friction_oscillator as friction_oscillator
+from carom.models.driven import relief_valve as relief_valve
+from carom.models.driven import shaken_ball as shaken_ball
 from carom.models.events import bouncing_ball as bouncing_ball
 from carom.models.events import elastic_bar as elastic_bar
 from carom.models.events import mass_on_sphere as mass_on_sphere

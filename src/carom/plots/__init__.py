@@ -12,5 +12,9 @@ from carom.plots.style import COLOURS as COLOURS
 from carom.plots.style import STYLE as STYLE
 from carom.plots.style import canvas as canvas
 from carom.plots.style import styled as styled
+from carom.plots.sweeps import basins as basins
+from carom.plots.sweeps import bifurcation as bifurcation
+from carom.plots.sweeps import draws as draws
+from carom.plots.sweeps import parameter_map as parameter_map
 from carom.plots.trajectories import space_time as space_time
 from carom.plots.trajectories import trajectories as trajectories

@@ -173,7 +173,7 @@ def groups(lanes: int) -> list[np.ndarray]:
     return [np.minimum(np.arange(start, start + size), lanes - 1) for start in range(0, lanes, size)]
 
 
-def pick(tree: Any, axes: Any, chosen: np.ndarray) -> Any:
+def pick(tree: Any, axes: Any, chosen: np.ndarray | int) -> Any:
     """The chosen lanes of everything that is stacked along axis 0."""
     nothing = lambda x: x is None  # noqa: E731
     part = lambda axis, leaves: jax.tree.map(lambda x: x[chosen], leaves) if axis == 0 else leaves  # noqa: E731

@@ -23,8 +23,8 @@ class Progress:
 class Bar(Progress):
     """A rich progress bar with time, steps and rate, shown once the run has lasted `delay` seconds."""
 
-    def __init__(self, t0: float, t1: float, delay: float):
-        self.t0, self.t1, self.delay = t0, t1, delay
+    def __init__(self, t0: float, t1: float, delay: float, what: str = "t ="):
+        self.t0, self.t1, self.delay, self.what = t0, t1, delay, what
         self.started = time.perf_counter()
         self.bar: Any = None
         self.task: Any = None
@@ -34,7 +34,7 @@ class Bar(Progress):
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
         columns = (
-            TextColumn("t = {task.fields[t]:.4g} / {task.fields[t1]:.4g}"),
+            TextColumn(self.what + " {task.fields[t]:.4g} / {task.fields[t1]:.4g}"),
             BarColumn(),
             TextColumn("{task.fields[note]}"),
         )
@@ -56,10 +56,10 @@ class Bar(Progress):
             self.bar.stop()
 
 
-def progress_bar(progress: bool | Progress | None, t0: float, t1: float) -> Progress:
+def progress_bar(progress: bool | Progress | None, t0: float, t1: float, what: str = "t =") -> Progress:
     """The display asked for: True always, None on a terminal after a second, False never, or the caller's own."""
     if isinstance(progress, Progress):
         return progress
     if progress is None:
-        return Bar(t0, t1, delay=1.0) if sys.stderr.isatty() else Progress()
-    return Bar(t0, t1, delay=0.0) if progress else Progress()
+        return Bar(t0, t1, 1.0, what) if sys.stderr.isatty() else Progress()
+    return Bar(t0, t1, 0.0, what) if progress else Progress()

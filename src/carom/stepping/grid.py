@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
-from carom.arguments import is_traced, numpy_for
+from carom.arguments import is_traced, judged, numpy_for
 from carom.methods.base import AbstractMethod
 from carom.names import register
 from carom.state import Carry, Numbers, Row, State, Status, reals
@@ -50,7 +50,7 @@ class Constant(AbstractStepping):
         if np.ndim(size) != 0 or (known and not 0 < size < np.inf):
             msg = f"h must be positive and finite, got h = {h}"
             raise ValueError(msg)
-        self.h = np.float64(size) if known else size
+        self.h = np.float64(size) if known else judged(size, _judge_size)
 
     @property
     def longest(self) -> float:
@@ -98,6 +98,12 @@ class Constant(AbstractStepping):
         begins = ok & tried.lands
         place = GridPosition(jnp.where(begins, target, place.origin), jnp.where(begins, 0, j))
         return after(system, carry, tried, ok, place)
+
+
+def _judge_size(h: np.ndarray) -> None:
+    if not np.all((h > 0) & (h < np.inf)):
+        msg = f"h must be positive and finite, got h = {h}"
+        raise ValueError(msg)
 
 
 def _number(h: Any) -> Any:

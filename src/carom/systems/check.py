@@ -30,6 +30,7 @@ from carom.systems.terms import role_of
 _CONSISTENT = 1e-8
 _AHEAD = (0.0, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of a step
 _OF_CONTACTS = ("gap", "rate of gap", "slip velocity")
+_AFFINE = 1e-9  # largest defect of what must be affine
 _COUNTED = (*_OF_CONTACTS, "slip velocity of friction element", "limit", "constraint")
 
 
@@ -54,7 +55,7 @@ def check_once(system: System, state: State) -> None:
 
 
 def _check(system: System, state: State) -> None:
-    _check_lengths(system, state)
+    check_lengths(system, state)
     probe(system, state)
     _judge(_measure_one(system, state).on_host(), system, state)
 
@@ -69,11 +70,31 @@ def _passed(state: State) -> weakref.WeakValueDictionary[int, Any]:
 def check_lanes(lanes: list[tuple[System, State]], system: System, axes: Any, states: State) -> None:
     """Check the lanes of a batch in one vectorised call on the stacked `states` and `system` (stacked along `axes`)."""
     for one in lanes:
-        _check_lengths(*one)
+        check_lengths(*one)
     probe(*lanes[0])
     host = _measure_lanes(system, states, axes).on_host()
     for i, lane in enumerate(lanes):
         _judge({name: value[i] for name, value in host.items()}, *lane)
+
+
+def failing_lanes(found: dict[str, np.ndarray], system: System, state: Callable[[int], State]) -> dict[int, str]:
+    """Why lanes cannot run, of those that cannot; `found` has a row per lane, `state` gives that of a lane."""
+    lanes = len(next(iter(found.values())))
+    doubtful = np.zeros(lanes, bool)
+    for name, value in found.items():
+        fine = value == (0.0 if name == "mass singular" else 1.0)
+        if name == "gap":
+            fine = value >= 0
+        elif name.endswith("defect"):
+            fine = value <= _AFFINE
+        doubtful |= ~fine.reshape(lanes, -1).all(axis=1)
+    failed = {}
+    for i in np.flatnonzero(doubtful).tolist():
+        try:
+            _judge({name: value[i] for name, value in found.items()}, system, state(i))
+        except ValueError as error:
+            failed[i] = str(error)
+    return failed
 
 
 class Findings(eqx.Module):
@@ -118,10 +139,10 @@ def _judge(found: dict[str, np.ndarray], system: System, state: State) -> None:
     if not found["mass positive"]:
         msg = "mass is not symmetric positive definite at the start"
         raise ValueError(msg)
-    if "kinematics defect" in found and found["kinematics defect"] > 1e-9:
+    if "kinematics defect" in found and found["kinematics defect"] > _AFFINE:
         msg = "kinematics must be affine in v"
         raise ValueError(msg)
-    if "slip defect" in found and found["slip defect"] > 1e-9:
+    if "slip defect" in found and found["slip defect"] > _AFFINE:
         msg = "slip_velocity must be affine in v: a directed velocity, not its size"
         raise ValueError(msg)
     if "quadratic defect" in found and found["quadratic defect"] > 1e-8:
@@ -190,7 +211,8 @@ def _values_by_name(system: System, t: Array, q: Array, v: Array, stop: Any) -> 
         yield "rate of constraint", velocity_residual(system, t, q, v)
 
 
-def _check_lengths(system: System, state: State) -> None:
+def check_lengths(system: System, state: State) -> None:
+    """Raise where state, mass, labels or units do not fit each other."""
     n, m = state.q.size, state.v.size
     for name, value in (("q", state.q), ("v", state.v), ("t", state.t)):
         if not np.isfinite(np.asarray(value)).all():
@@ -226,7 +248,8 @@ def _mass_facts(system: System, t: Array, q: Array, v: Array) -> tuple[Array, Ar
     return jnp.linalg.eigvalsh(on_manifold), jnp.abs(jnp.linalg.eigvalsh(M)), symmetric
 
 
-def _measure(system: System, state: State) -> Findings:
+def measure(system: System, state: State) -> Findings:
+    """The numbers that `check` looks at."""
     system, t, q = system.since(state.t), jnp.zeros_like(state.t), state.q
     v = system.inner_velocity(t, q, state.v)
     eigenvalues, sizes, symmetric = _mass_facts(system, t, q, v)
@@ -274,12 +297,12 @@ def _bend(fn: Callable[[Array], Array], v: Array) -> Array:
     return jnp.max(jnp.abs(2 * ahead + back - 3 * rest) / (1 + jnp.abs(ahead) + jnp.abs(back)), initial=0.0)
 
 
-_measure_one = compiled(_measure)
+_measure_one = compiled(measure)
 
 
 @compiled
 def _measure_lanes(system: System, states: State, axes: Any) -> Findings:
-    return eqx.filter_vmap(_measure, in_axes=(axes, eqx.if_array(0)))(system, states)
+    return eqx.filter_vmap(measure, in_axes=(axes, eqx.if_array(0)))(system, states)
 
 
 def _check_constraints(found: dict[str, np.ndarray]) -> None:

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
-from carom.arguments import UserFunction, is_traced, names_of, numbers, texts, user_function
+from carom.arguments import UserFunction, is_traced, judged, names_of, numbers, texts, user_function
 from carom.bodies import Bodies
 from carom.pairs import AbstractSearch
 from carom.state import reals
@@ -206,14 +206,7 @@ class FrictionElements(eqx.Module):
         if values.ndim > 1 and not pairs:
             msg = f"FrictionElements: limit must be a number, or one number or pair per element, got {values.shape}"
             raise ValueError(msg)
-        if not is_traced(values) and (
-            np.isnan(values).any()
-            or (pairs and (values[:, 0] > values[:, 1]).any())
-            or (not pairs and (values < 0).any())
-        ):
-            msg = f"FrictionElements: limit must be zero or positive, or pairs [lowest, highest], got {limit}"
-            raise ValueError(msg)
-        self.limit = jnp.asarray(values)
+        self.limit = jnp.asarray(judged(values, _judge_limit))
 
     def slip_rates(self, given: Any, t: Array, q: Array, rate: Array, v: Array) -> Array:
         """gamma, one row per element and one column per direction."""
@@ -259,3 +252,10 @@ def _columns(values: Array, name: str) -> Array:
         msg = f"{name} must return one number or one pair per law, got shape {values.shape}"
         raise ValueError(msg)
     return values[:, None] if values.ndim == 1 else values
+
+
+def _judge_limit(values: np.ndarray) -> None:
+    pairs = values.ndim == 2
+    if np.isnan(values).any() or (values[:, 0] > values[:, 1] if pairs else values < 0).any():
+        msg = f"FrictionElements: limit must be zero or positive, or pairs [lowest, highest], got {values.tolist()}"
+        raise ValueError(msg)

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
-from carom.arguments import is_traced, plain_numbers
+from carom.arguments import judged, plain_numbers
 
 
 class AbstractContacts(eqx.Module):
@@ -71,8 +71,10 @@ class AbstractContacts(eqx.Module):
 
 def between_0_and_1(value: ArrayLike, name: str) -> Array:
     """Coefficients of restitution."""
-    array = plain_numbers(value, name)
-    if not is_traced(array) and not np.all((array >= 0) & (array <= 1)):
-        msg = f"{name} must lie in [0, 1], got {value}"
-        raise ValueError(msg)
-    return jnp.asarray(array)
+
+    def judge(array: np.ndarray) -> None:
+        if not np.all((array >= 0) & (array <= 1)):
+            msg = f"{name} must lie in [0, 1], got {array.tolist()}"
+            raise ValueError(msg)
+
+    return jnp.asarray(judged(plain_numbers(value, name), judge))

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.arguments import UserFunction, is_traced, names_of, user_function
+from carom.arguments import UserFunction, is_traced, judged, names_of, user_function
 from carom.state import Numbers, reals, strong
 from carom.systems.interactions import Interactions
 
@@ -51,9 +51,10 @@ def given_mass(value: Any) -> Any:
     if mass.ndim > 2 or (mass.ndim == 2 and mass.shape[0] != mass.shape[1]):
         msg = f"mass must be a number, one per coordinate, or a square matrix, got shape {mass.shape}"
         raise ValueError(msg)
-    if is_traced(mass):
-        return mass
-    mass = np.asarray(mass)
+    return jnp.asarray(judged(mass, _judge_mass))
+
+
+def _judge_mass(mass: np.ndarray) -> None:
     if not np.isfinite(mass).all():
         msg = f"mass must be finite, got {_first_bad(mass, ~np.isfinite(mass))}"
         raise ValueError(msg)
@@ -64,7 +65,6 @@ def given_mass(value: Any) -> Any:
         i, j = np.unravel_index(np.argmax(np.abs(mass - mass.T)), mass.shape)
         msg = f"mass must be symmetric, got mass[{i},{j}] = {mass[i, j]} but mass[{j},{i}] = {mass[j, i]}"
         raise ValueError(msg)
-    return jnp.asarray(mass)
 
 
 def _symmetric_band(mass: Any) -> Any:
@@ -96,9 +96,13 @@ def given_rate(value: Any, name: str, potential: Mapping[str, Part]) -> Array | 
         msg = f"rate_damping names '{name}', but the potential has the parts {names_of(list(potential))}"
         raise ValueError(msg)
     gamma = reals(value, f"rate_damping['{name}']", "a number or one per interaction")
-    if not is_traced(gamma) and not (np.isfinite(gamma) & (gamma >= 0)).all():
-        msg = f"rate_damping['{name}'] must be zero or positive, got {gamma}"
-        raise ValueError(msg)
+
+    def judge(gamma: np.ndarray) -> None:
+        if not (np.isfinite(gamma) & (gamma >= 0)).all():
+            msg = f"rate_damping['{name}'] must be zero or positive, got {gamma}"
+            raise ValueError(msg)
+
+    gamma = judged(gamma, judge)
     if gamma.ndim and not isinstance(potential[name], Interactions):
         msg = f"rate_damping['{name}']: one value per interaction needs a potential given as Interactions"
         raise ValueError(msg)

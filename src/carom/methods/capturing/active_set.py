@@ -316,7 +316,9 @@ class Scaled(AbstractEquations):
         return jnp.max(jnp.abs(d) / self.scale)
 
 
-def onto_active(system: System, t: Array, q: Array, v: Array, at: Point, rows: Array, gaps: Array) -> tuple[Array, Array]:
+def onto_active(
+    system: System, t: Array, q: Array, v: Array, at: Point, rows: Array, gaps: Array
+) -> tuple[Array, Array]:
     """Positions and velocities moved along M^{-1} W^T of `at` until held rows have these gaps and no velocity."""
     friction = jnp.zeros(rows.size - gaps.size - at.laws.bilateral)
 

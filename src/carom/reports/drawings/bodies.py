@@ -10,7 +10,7 @@ from carom.reports.drawings.register import drawing
 from carom.reports.shapes import Circles, Drawing, Line, Spring, box, chain, ground, stack, turned, wall
 
 
-@drawing("falling_mass", "bouncing_ball")
+@drawing("falling_mass", "bouncing_ball", "shaken_ball")
 def ball(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     """A ball above a table, drawn with its lowest point at the height q."""
     del a
@@ -38,6 +38,36 @@ def impact_oscillator(q: np.ndarray, a: dict[str, Any]) -> Drawing:
 def oscillator_with_stop(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     """The same with the block on the other side of the stop."""
     return impact_oscillator(q, a | {"side": 1.0})
+
+
+@drawing("driven_oscillator")
+def driven_oscillator(q: np.ndarray, a: dict[str, Any]) -> Drawing:
+    """A block on a spring beside a stop, which is drawn at x = 0."""
+    return impact_oscillator(q - float(a.get("stop", 0.0)), {"side": -1.0})
+
+
+@drawing("relief_valve")
+def relief_valve(q: np.ndarray, a: dict[str, Any]) -> Drawing:
+    """The disk of a valve on a spring above its seat."""
+    del a
+    size = 0.1 * (np.abs(q[:, 0]).max() or 1.0)
+    centre = stack(np.zeros(len(q)), q[:, 0] + size)
+    top = q[:, 0].max() + 8 * size
+    spring = Spring(chain(centre + np.array([0.0, size]), [0.0, top]))
+    disk = Line(box(centre, np.zeros(len(q)), 4 * size, size), "blue", fill=True)
+    return Drawing([ground(-8 * size, 8 * size), ground(-4 * size, 4 * size, top, below=False), spring, disk])
+
+
+@drawing("friction_oscillator")
+def friction_oscillator(q: np.ndarray, a: dict[str, Any]) -> Drawing:
+    """A block on a table, held by a spring to the left."""
+    del a
+    size = 0.12 * (np.ptp(q) or 1.0)
+    anchor, right = q.min() - 8 * size, q.max() + 4 * size
+    centre = stack(q[:, 0], np.full(len(q), size))
+    spring = Spring(chain([anchor, size], centre - np.array([size, 0.0])))
+    body = Line(box(centre, np.zeros(len(q)), size, size), "blue", fill=True)
+    return Drawing([wall(-size, 3 * size, anchor, right=False), ground(anchor, right), spring, body])
 
 
 @drawing("mass_on_sphere")

@@ -1,0 +1,1 @@
+"""Sweeps: many runs of one system with other numbers, of which a few numbers each are kept."""

@@ -1,0 +1,124 @@
+"""What keeps found in all lanes of a batch, as arrays with a row per lane and names for their other dimensions."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from carom.keep.base import AbstractKeep, ring_of
+from carom.keep.keeps import RECENT, Keeps
+from carom.keep.places import AbstractInstants, Final, Section
+from carom.keep.totals import AbstractTotal, Count, Peak
+from carom.state import Status
+
+
+class Table(NamedTuple):
+    """Numbers of every lane; `dims` names the dimensions after the first."""
+
+    dims: tuple[str, ...]
+    values: np.ndarray
+
+
+Tables = dict[str, Table]
+
+
+def tables(keeps: Keeps, carry: Any, goes_back: bool) -> Tables:
+    """Everything that was kept, NaN in lanes that failed, and beside it status and number of steps."""
+    lanes = np.arange(len(carry.k))
+    kept = carry.kept
+    if goes_back:
+        kept = jax.tree.map(lambda x: x[lanes, carry.k % RECENT], kept)
+    bad = carry.status != Status.OK
+    found: Tables = {}
+    for name, plain in plain_names(keeps).items():
+        for more, table in table_of(keeps.entries[name], kept[name], carry).items():
+            values = np.array(table.values, float)
+            values[bad] = np.nan
+            found["_".join(filter(None, (plain, more)))] = Table(tuple(d.format(plain) for d in table.dims), values)
+    found["status"] = Table((), carry.status.astype(np.int32))
+    found["steps"] = Table((), np.where(carry.status < 0, 0, carry.counts.values[:, 0]))
+    return found
+
+
+def plain_names(keeps: Keeps) -> dict[str, str]:
+    """Names in the dataset: that of the kind where there is one of it and no other name was given."""
+    kinds = [one.kind for one in keeps.entries.values()]
+    alone = {f"{kind} 0": kind for kind in kinds if kinds.count(kind) == 1}
+    return {name: alone.get(name, name.replace(" ", "_")) for name in keeps.entries}
+
+
+@singledispatch
+def table_of(keep: AbstractKeep, memory: Any, carry: Any) -> Tables:
+    """What one keep found, by the ending of its name; the carry is on the host."""
+    del memory, carry
+    msg = f"carom.sweep does not know how to lay out {type(keep).__name__}; use carom.keep.reduce"
+    raise TypeError(msg)
+
+
+@table_of.register
+def _(keep: Final, memory: Any, carry: Any) -> Tables:
+    del keep, memory
+    return _places(user_times(carry, carry.state.t), carry.state.q, carry.state.v, ())
+
+
+@table_of.register(AbstractInstants)
+@table_of.register(Section)
+def _(keep: Any, memory: Any, carry: Any) -> Tables:
+    del keep
+    ring = ring_of(memory)
+    assert ring is not None
+    rows, n = _in_order(ring), carry.state.q.shape[-1]
+    return _places(user_times(carry, rows[..., 0]), rows[..., 1 : n + 1], rows[..., n + 1 :], ("{}_number",))
+
+
+@table_of.register
+def _(keep: Peak, memory: Any, carry: Any) -> Tables:
+    del keep
+    return {
+        "": Table((), memory.value),
+        "t": Table((), user_times(carry, memory.t)),
+        "index": Table((), memory.index),
+    }
+
+
+@table_of.register
+def _(keep: Count, memory: Any, carry: Any) -> Tables:
+    del keep, carry
+    return {"": Table((), memory)}
+
+
+@table_of.register
+def _(keep: AbstractTotal, memory: Any, carry: Any) -> Tables:
+    lanes = [keep.finished(jax.tree.map(lambda x, i=i: x[i], memory)) for i in range(len(carry.k))]
+    stacked = jax.tree.map(lambda *x: np.stack([np.asarray(one, float) for one in x]), *lanes)
+    leaves = jax.tree_util.tree_leaves_with_path(stacked)
+    endings = [jax.tree_util.keystr(path, simple=True, separator="_") for path, _ in leaves]
+    return {
+        ending: Table(tuple(f"{{}}_{ending}_{i}".replace("__", "_") for i in range(x.ndim - 1)), x)
+        for ending, (_, x) in zip(endings, leaves)
+    }
+
+
+def _places(t: np.ndarray, q: np.ndarray, v: np.ndarray, dims: tuple[str, ...]) -> Tables:
+    return {"t": Table(dims, t), "q": Table((*dims, "coordinate"), q), "v": Table((*dims, "velocity_number"), v)}
+
+
+def _in_order(ring: Any) -> np.ndarray:
+    """The places of every lane from the oldest to the newest; NaN before them where there are fewer than room."""
+    rows, count = ring.rows, ring.count
+    room = rows.shape[1]
+    number = count[:, None] - room + np.arange(room)
+    ordered = np.take_along_axis(rows, (number % room)[..., None], axis=1)
+    return np.where((number >= 0)[..., None], ordered, np.nan)
+
+
+def user_times(carry: Any, elapsed: np.ndarray) -> np.ndarray:
+    """The user's times, from elapsed ones; ends of segments are exact."""
+    shape = (-1,) + (1,) * (elapsed.ndim - 1)
+    times = carry.instants[:, 0].reshape(shape) + elapsed
+    for end, instant in zip(carry.ends.T, carry.instants.T):
+        times = np.where(elapsed == end.reshape(shape), instant.reshape(shape), times)
+    return times

@@ -1,0 +1,146 @@
+"""Who runs the batches: a thread per core or device, other processes, or a cluster."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor, ThreadPoolExecutor, as_completed
+from queue import SimpleQueue
+from typing import Any
+
+import jax
+import numpy as np
+
+from carom.state import shortened
+from carom.sweeps.engine import Part, run_batch
+from carom.sweeps.plan import Batch, Plan
+from carom.sweeps.template import Template
+
+_POLL_SECONDS = 0.02
+_AHEAD = 2  # batches per worker that wait for it
+_RETRIES = 2  # of a batch whose worker died, on a cluster
+
+
+def workers() -> list[Any]:
+    """A device per thread; a processor that is one device gets a thread per core.
+
+    Two threads with batches of their own take half the time of one, while XLA's own threads gain nothing on many small
+    lanes.
+    """
+    devices = jax.local_devices()
+    if len(devices) > 1 or devices[0].platform != "cpu":
+        return devices
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return devices * cores
+
+
+def in_threads(plan: Plan, batches: list[Batch]) -> Iterator[tuple[Batch, Part]]:
+    """Run batches, as many at once as there are workers; each is handed out when it is done."""
+    devices: SimpleQueue[Any] = SimpleQueue()
+    for device in workers():
+        devices.put(device)
+    stop = threading.Event()
+
+    def one(batch: Batch) -> Part:
+        device = devices.get()
+        try:
+            with jax.default_device(device):
+                return run_batch(plan.template(batch), plan.numbers(batch.cells), stop=stop)
+        finally:
+            devices.put(device)
+
+    with ThreadPoolExecutor(len(workers())) as pool:
+        futures = {pool.submit(one, batch): batch for batch in batches}
+        try:
+            for future in as_completed(futures):
+                yield futures.pop(future), future.result()
+        except BaseException:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+
+
+# ---- other processes ------------------------------------------------------------------------------------------------
+
+
+def size(client: Any) -> int:
+    """How many batches a client runs at once."""
+    if hasattr(client, "nthreads"):
+        return max(1, sum(client.nthreads().values()))
+    context = getattr(client, "_mp_context", None)
+    if not hasattr(client, "submit"):
+        msg = f"client must be a concurrent.futures executor or a dask.distributed.Client, got {shortened(client)}"
+        raise TypeError(msg)
+    if context is not None and context.get_start_method() == "fork":
+        msg = "client: forked processes hang with JAX; write mp_context=multiprocessing.get_context('spawn')"
+        raise ValueError(msg)
+    return getattr(client, "_max_workers", 1)
+
+
+def by_client(plan: Plan, batches: list[Batch], client: Any) -> Iterator[tuple[Batch, Part]]:
+    """Run batches elsewhere: workers get the question once, then numbers; each is handed out when it is done."""
+    questions = [_packed(plan, group) for group in range(len(plan.templates))]
+    options = {"retries": _RETRIES, "pure": False} if hasattr(client, "nthreads") else {}
+    waiting, running = list(reversed(batches)), []
+    while waiting or running:
+        while waiting and len(running) < _AHEAD * size(client):
+            batch = waiting.pop()
+            task = client.submit(work, questions[batch.group], plan.numbers(batch.cells), **options)
+            running.append((batch, task))
+        finished = [one for one in running if one[1].done()]
+        for one in finished:
+            running.remove(one)
+            yield one[0], _result(one[1])
+        if not finished:
+            time.sleep(_POLL_SECONDS)
+
+
+def _result(task: Any) -> Part:
+    try:
+        return task.result()
+    except (BrokenExecutor, OSError) as error:
+        raise _lost(error) from error
+    except Exception as error:
+        if type(error).__name__ in ("KilledWorker", "FutureCancelledError", "CommClosedError"):
+            raise _lost(error) from error
+        raise
+
+
+def _lost(error: BaseException) -> RuntimeError:
+    return RuntimeError(f"workers of the sweep died ({error}); with to= a second call goes on with the missing cells")
+
+
+def _packed(plan: Plan, group: int) -> bytes:
+    """All that a worker needs to know of a group of cells; functions that are written in place need cloudpickle."""
+    template = plan.templates[group]
+    if not isinstance(template, Template):
+        return b""
+    content = (plan.asked, plan.fixed[group], template.numbers, template.example)
+    try:
+        import cloudpickle as pickler  # pyright: ignore
+    except ImportError:
+        pickler = pickle
+    try:
+        return pickler.dumps(content)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        msg = f"client: {error}; functions that are not in a module need cloudpickle: pip install carom[cluster]"
+        raise ValueError(msg) from None
+
+
+_templates: dict[str, Template] = {}
+
+
+def work(question: bytes, numbers: dict[str, np.ndarray]) -> Part:
+    """A batch in a worker, which traces and compiles a question once."""
+    key = hashlib.sha256(question).hexdigest()
+    if key not in _templates:
+        asked, fixed, dtypes, example = pickle.loads(question)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the client has told them
+            _templates[key] = Template(asked, fixed, dtypes).refuse(example, ())
+    return run_batch(_templates[key], numbers)

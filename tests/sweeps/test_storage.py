@@ -1,0 +1,137 @@
+"""Sweeps on disk and on other processes: the same bits, whatever was killed in between."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
+import pytest
+
+import carom
+from carom.sweeps import engine, workers
+
+METHOD = carom.ExplicitRK(carom.explicit(4))
+OPTIONS = {"t1": 5.0, "h": 0.01, "keep": [carom.keep.final(), carom.keep.strobe(1.0, last=3)], "batch": 4}
+CELLS = carom.Grid(mass=[1.0, -1.0, 2.0], height=[1.0, 2.0, 3.0, 4.0, 5.0])
+
+
+def build(mass, height):
+    return carom.System(mass, lambda q: 0.5 * q @ q), carom.State([height], [0.0])
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return carom.sweep(build, CELLS, METHOD, **OPTIONS)
+
+
+def test_a_stored_sweep_is_the_same_and_can_be_loaded(whole, tmp_path):
+    path = tmp_path / "sweep.zarr"
+    data = carom.sweep(build, CELLS, METHOD, **OPTIONS, to=path)
+    assert data.identical(whole)
+    assert carom.load_sweep(path).identical(whole)
+    assert set(whole.sel(mass=-1.0).message.values) == {"mass must be positive, got mass = -1.0"}
+
+
+def test_what_was_cut_off_is_made_again_and_nothing_else(whole, tmp_path, monkeypatch):
+    path = tmp_path / "sweep.zarr"
+    carom.sweep(build, CELLS, METHOD, **OPTIONS, to=path)
+    ledger = path / "ledger.jsonl"
+    lines = ledger.read_text().splitlines()
+    ledger.write_text("\n".join([*lines[:2], lines[2][:10]]))
+    (path / "final_q" / "3.0").unlink()
+    half = carom.load_sweep(path)
+    assert (half.message == "not run yet").sum() == CELLS.count - 2 * 4
+    asked = []
+    monkeypatch.setattr(workers, "run_batch", lambda *a, **k: asked.append(1) or engine.run_batch(*a, **k))
+    assert carom.sweep(build, CELLS, METHOD, **OPTIONS, to=path).identical(whole)
+    assert len(asked) == len(lines) - 2
+
+
+def test_a_folder_with_another_sweep_or_with_something_else_is_left_alone(tmp_path):
+    path = tmp_path / "sweep.zarr"
+    carom.sweep(build, CELLS, METHOD, **OPTIONS, to=path)
+    for change, told in (
+        ({"t1": 6.0}, "t1 is 6.0, stored was 5.0"),
+        ({"batch": 5}, "sweep reads batch = 5, stored was batch = 4"),
+        ({"keep": [carom.keep.final()]}, "keep reads"),
+    ):
+        with pytest.raises(ValueError, match=f"holds another sweep: {told}"):
+            carom.sweep(build, CELLS, METHOD, **OPTIONS | change, to=path)
+    other = carom.Grid(mass=[1.0, -1.0, 2.0], height=[1.0, 2.0, 3.0, 4.0, 6.0])
+    with pytest.raises(ValueError, match="holds another sweep: cells reads height"):
+        carom.sweep(build, other, METHOD, **OPTIONS, to=path)
+    (tmp_path / "letter.txt").write_text("mine")
+    with pytest.raises(ValueError, match="is not empty and holds no sweep"):
+        carom.sweep(build, CELLS, METHOD, **OPTIONS, to=tmp_path)
+    with pytest.raises(FileNotFoundError, match="holds no sweep"):
+        carom.load_sweep(tmp_path)
+
+
+def test_more_cells_than_disk_is_told_before_anything_is_lost(tmp_path, monkeypatch):
+    full = type("Usage", (), {"free": 100})
+    monkeypatch.setattr("shutil.disk_usage", lambda path: full)
+    with pytest.raises(OSError, match="the sweep needs .* GB in"):
+        carom.sweep(build, CELLS, METHOD, **OPTIONS, to=tmp_path / "sweep.zarr")
+
+
+def test_zarr_reads_what_was_written(whole, tmp_path):
+    zarr = pytest.importorskip("zarr")
+    path = tmp_path / "sweep.zarr"
+    carom.sweep(build, CELLS, METHOD, **OPTIONS, to=path)
+    group = zarr.open_group(path, mode="r")
+    cells, q = group["cell"][:], group["final_q"][:]
+    flat = whole.final_q.values.reshape(CELLS.count, 1)
+    assert np.array_equal(q[cells >= 0], flat[cells[cells >= 0]], equal_nan=True)
+
+
+def test_a_client_that_cannot_work_is_refused():
+    with pytest.raises(TypeError, match="client must be a concurrent.futures executor"):
+        carom.sweep(build, CELLS, METHOD, **OPTIONS, client="tcp://host")
+    pool = ProcessPoolExecutor(1, multiprocessing.get_context("fork"))
+    with pytest.raises(ValueError, match="forked processes hang with JAX"):
+        carom.sweep(build, CELLS, METHOD, **OPTIONS, client=pool)
+
+
+@pytest.mark.slow
+def test_spawned_processes_give_the_same_bits(whole):
+    pytest.importorskip("cloudpickle")
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+        assert carom.sweep(build, CELLS, METHOD, **OPTIONS, client=pool).identical(whole)
+
+
+def test_a_cluster_gives_the_same_bits(whole):
+    distributed = pytest.importorskip("distributed")
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        data = carom.sweep(build, CELLS, METHOD, **OPTIONS, client=client)
+    assert data.identical(whole)
+
+
+SCRIPT = """
+import carom, sys
+from tests.sweeps.test_storage import CELLS, METHOD, OPTIONS, build
+data = carom.sweep(build, CELLS, METHOD, **OPTIONS | {"t1": 4000.0, "batch": 2}, to=sys.argv[1])
+print("done")
+"""
+
+
+@pytest.mark.slow
+def test_killed_at_random_times_a_sweep_ends_with_the_same_bits(tmp_path):
+    rng = np.random.default_rng(1)
+    run = [sys.executable, "-c", SCRIPT]
+    subprocess.run([*run, str(tmp_path / "once.zarr")], check=True)
+    killed = 0
+    for delay in rng.uniform(4.0, 9.0, 20):
+        process = subprocess.Popen([*run, str(tmp_path / "often.zarr")])
+        time.sleep(delay)
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGKILL)
+            killed += 1
+        process.wait()
+    subprocess.run([*run, str(tmp_path / "often.zarr")], check=True)
+    assert killed > 0
+    assert carom.load_sweep(tmp_path / "often.zarr").identical(carom.load_sweep(tmp_path / "once.zarr"))

@@ -1,0 +1,182 @@
+"""Sweeps: cells equal single runs, failed cells leave the others alone, and mistakes are told in one sentence."""
+
+import subprocess
+import sys
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import carom
+from carom.running import loop
+
+KEEP = {
+    "end": carom.keep.final(),
+    "samples": carom.keep.strobe(2.0, last=3),
+    "hits": carom.keep.count("closes"),
+    "blow": carom.keep.peak("impulse"),
+    "energy": carom.keep.mean(lambda q, v: 0.5 * (q @ q + v @ v), after=1.0),
+    "where": carom.keep.histogram(lambda q: q[0], [-4.0, -1.0, 0.0]),
+    "sums": carom.keep.reduce((0.0, jnp.zeros(2)), lambda s, t, q, v, h: (s[0] + h, s[1] + h), lambda s: {"t": s[0]}),
+}
+OPTIONS = {"t1": 6.0, "h": 0.02, "keep": KEEP, "batch": 8}
+METHOD = carom.MoreauMidpoint()
+
+
+def build(frequency, restitution):
+    return carom.models.driven_oscillator(frequency=frequency, restitution=restitution)
+
+
+@pytest.fixture(scope="module")
+def grid():
+    cells = carom.Grid(frequency=[2.4, 2.6, 2.8, 3.0], restitution=[0.5, 1.2, 0.8])
+    return carom.sweep(build, cells, METHOD, **OPTIONS)
+
+
+def test_cells_equal_single_runs_bit_for_bit(grid):
+    for frequency, restitution in ((2.4, 0.5), (3.0, 0.8)):
+        cell = grid.sel(frequency=frequency, restitution=restitution)
+        sol = carom.simulate(*build(frequency, restitution), METHOD, t1=6.0, h=0.02, keep=KEEP)
+        kept = sol.kept
+        for name in ("end", "samples"):
+            for part in ("t", "q", "v"):
+                assert np.array_equal(cell[f"{name}_{part}"], getattr(kept[name], part))
+        assert (float(cell.hits), float(cell.blow), float(cell.blow_t)) == (kept["hits"], *kept["blow"][:2])
+        assert float(cell.energy) == kept["energy"]
+        assert np.array_equal(cell["where"], kept["where"])
+        assert float(cell.sums_t) == kept["sums"]["t"] == pytest.approx(6.0)
+        assert int(cell.steps) == 300
+
+
+def test_a_cell_whose_numbers_are_refused_has_nan_and_a_message(grid):
+    bad, good = grid.sel(restitution=1.2), grid.drop_sel(restitution=1.2)
+    assert (bad.status == -1).all()
+    assert np.isnan(bad.end_q).all()
+    assert set(bad.message.values) == {"restitution must lie in [0, 1], got 1.2"}
+    assert (good.status == 0).all()
+    assert np.isfinite(good.samples_q).all()
+    assert (good.message == "").all()
+
+
+def test_other_numbers_of_cells_and_a_last_batch_that_is_not_full_compile_nothing(grid):
+    before = loop.traces
+    cells = carom.Cases(frequency=np.linspace(2.4, 3.0, 11), restitution=0.8)
+    data = carom.sweep(build, cells, METHOD, **OPTIONS)
+    assert loop.traces == before
+    assert dict(data.sizes)["case"] == 11
+    assert data.end_q.values[0] == grid.end_q.sel(frequency=2.4, restitution=0.8)
+
+
+def test_a_cell_that_fails_on_its_way_leaves_the_others_unharmed():
+    def explode(stiffness):
+        system = carom.System(1.0, None, {"f": lambda t, q, v, p: p["k"] * q**3}, params={"k": stiffness})
+        return system, carom.State([1.0], [0.0])
+
+    cells = carom.Grid(stiffness=[-1.0, 50.0, -2.0])
+    data = carom.sweep(explode, cells, carom.ExplicitRK(carom.explicit(4)), t1=4.0, h=0.01)
+    assert data.status.values.tolist() == [0, carom.Status.NOT_FINITE, 0]
+    assert np.isnan(data.final_q.values[1])
+    assert "became NaN or infinite in the step from t =" in str(data.message.values[1])
+    assert np.isfinite(data.final_q.values[[0, 2]]).all()
+
+
+def test_static_parameters_choose_shapes_and_shorter_states_end_in_nan():
+    def bar(elements, velocity):
+        return carom.models.elastic_bar(elements, velocity=velocity)
+
+    cells = carom.Grid(elements=[2, 1], velocity=[-1.0, -2.0])
+    data = carom.sweep(bar, cells, METHOD, t1=0.1, h=0.01, static=("elements",))
+    assert data.final_q.shape == (2, 2, 3)
+    assert np.isnan(data.final_q.sel(elements=1).values[:, 2]).all()
+    assert np.allclose(data.final_q.sel(elements=2, velocity=-2.0), 0.5 - 0.2)
+
+
+def test_times_and_steps_may_be_arrays_or_functions_of_the_parameters():
+    def spring(k):
+        system = carom.System(1.0, lambda q, p: 0.5 * p["k"] * q @ q, params={"k": k})
+        return system, carom.State([1.0], [0.0])
+
+    cells, method = carom.Grid(k=[1.0, 4.0, 9.0]), carom.ExplicitRK(carom.explicit(4))
+    period = lambda k: 2 * jnp.pi / jnp.sqrt(k)
+    data = carom.sweep(spring, cells, method, t1=period, h=lambda k: period(k) / 100)
+    assert np.allclose(data.final_q, 1.0, atol=1e-6)
+    assert data.steps.values.tolist() == [100] * 3
+    ends = 2 * np.pi / np.sqrt(cells.values["k"])
+    again = carom.sweep(spring, cells, method, t1=ends, h=ends / 100)
+    assert np.allclose(again.final_q, data.final_q, atol=1e-12)
+    with pytest.raises(ValueError, match=r"t1 must be a number, a function .* or an array of shape \(3,\)"):
+        carom.sweep(spring, cells, method, t1=ends[:2], h=0.01)
+
+
+def test_the_core_of_a_sweep_imports_without_xarray():
+    code = "import sys; sys.modules['xarray'] = None; import carom.sweeps.sweep, carom.sweeps.tools"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_million_cells_are_set_up_without_a_list():
+    cells = carom.Grid(frequency=np.linspace(2.4, 3.2, 1000), restitution=np.linspace(0.1, 0.9, 1000))
+    assert cells.count == 10**6
+    assert cells.at(999_001) == {"frequency": 3.2, "restitution": pytest.approx(0.1 + 0.8 / 999)}
+
+
+def closes_over(frequency, restitution):
+    drive = lambda t, q, v: jnp.cos(frequency * t)[None]  # noqa: ARG005
+    return carom.System(1.0, forces={"drive": drive}), carom.State([1.0], [restitution])
+
+
+def shaped(frequency, restitution):
+    return carom.models.elastic_bar(int(frequency)), restitution
+
+
+def chosen(frequency, restitution):
+    return build(frequency, 0.5 if restitution > 0.5 else 0.8)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "told"),
+    [
+        ({"build": closes_over}, TypeError, "reads 'frequency', a parameter of the sweep, from around it"),
+        ({"build": shaped}, TypeError, r"name those parameters in static=\(...\)"),
+        ({"build": chosen}, TypeError, r"name those parameters in static=\(...\)"),
+        ({"build": lambda frequency, restitution: frequency}, TypeError, r"build must return \(system, state\)"),  # noqa: ARG005
+        ({"build": 3.0}, TypeError, "build must be a function of the parameters"),
+        ({"cells": [1.0, 2.0]}, TypeError, "carom.Grid, carom.Cases or carom.Random"),
+        ({"h": None}, ValueError, "give one of h="),
+        ({"method": None}, ValueError, "give a method with h="),
+        ({"static": ("frequncy",)}, ValueError, "no parameter 'frequncy'; did you mean 'frequency'"),
+        ({"keep": [carom.keep.strobe(1.0)]}, ValueError, "say how many to keep, last="),
+        ({"keep": [carom.keep.columns("q")]}, ValueError, "a sweep keeps no rows"),
+        ({"keep": ["final"]}, TypeError, r"keep\[0\] must be a keep such as carom.keep.final\(\)"),
+        ({"keep": lambda omega: []}, TypeError, "a function of the parameters frequency, restitution"),  # noqa: ARG005
+        (
+            {"keep": {"restitution": carom.keep.count("closes")}},
+            ValueError,
+            "give the keep another name",
+        ),
+        ({"batch": 0}, ValueError, "batch must be a whole number of at least 1"),
+        ({"cells": carom.Grid(frequency=[2.5], restitution=[1.5])}, ValueError, r"restitution must lie in \[0, 1\]"),
+        ({"method": carom.StormerVerlet()}, ValueError, "StormerVerlet does not handle 'contacts'"),
+    ],
+)
+def test_mistakes_are_told_in_one_sentence(change, error, told):
+    cells = carom.Grid(frequency=[2.5, 2.6], restitution=[0.8])
+    arguments = {"build": build, "cells": cells, "method": METHOD, "t1": 1.0, "h": 0.02} | change
+    made, cells, method = (arguments.pop(name) for name in ("build", "cells", "method"))
+    with pytest.raises(error, match=told):
+        carom.sweep(made, cells, method, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (lambda: carom.Grid(), "Grid needs at least one parameter"),
+        (lambda: carom.Grid(a=[]), "Grid: a must be a list of at least one number"),
+        (lambda: carom.Grid(a=[1.0], b=[[1.0], [2.0, 3.0]]), "Grid: b must be a list"),
+        (lambda: carom.Cases(a=[1.0, 2.0], b=[1.0]), "all parameters need as many values, got a 2, b 1"),
+        (lambda: carom.Random(5, a=(2.0, 1.0)), r"Random: a must be a pair \(low, high\)"),
+        (lambda: carom.Random(0, a=(1.0, 2.0)), "Random: count must be a whole number"),
+    ],
+)
+def test_cells_that_make_no_sense_are_refused(make, told):
+    with pytest.raises(ValueError, match=told):
+        make()

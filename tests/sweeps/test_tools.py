@@ -1,0 +1,151 @@
+"""Diagrams, basins and draws against closed forms."""
+
+import numpy as np
+import pytest
+
+import carom
+from carom.sweeps.tools import attractors, periods
+
+E = 0.8
+FOLD = np.pi * (1 - E) / (1 + E)
+FLIP = np.sqrt(FOLD**2 + (2 * (1 + E**2) / (1 + E) ** 2) ** 2)
+STOPPED = {"amplitude": 0.5, "damping": 0.1, "stop": 1.0}
+
+
+def one_bounce_per_period(shaking):
+    """Height above the table and relative velocity at phase zero; table A sin(2 pi t), gravity 1."""
+    A, phase = shaking / (2 * np.pi) ** 2, np.arccos(FOLD / shaking)
+    t = phase / (2 * np.pi)
+    return A * np.sin(phase) + 0.5 * t - 0.5 * t**2, -0.5 + t - 2 * np.pi * A
+
+
+def followed_ball(shaking, follow):
+    start = one_bounce_per_period(shaking[0] if follow == "up" else shaking[-1])
+
+    def build(shaking):
+        return carom.models.shaken_ball(shaking, height=start[0], velocity=start[1])
+
+    method, options = carom.EventCapturing(carom.explicit(4)), {"period": 1.0, "kept": 8, "steps": 20}
+    return carom.bifurcation(build, carom.Grid(shaking=shaking), method, **options, transient=120, follow=follow)
+
+
+def test_a_shaken_ball_folds_and_flips_where_theory_says():
+    up = followed_ball(shaking := np.linspace(1.0, 1.12, 7), "up")
+    stable = shaking < FLIP - 0.02
+    exact = np.array([one_bounce_per_period(x) for x in shaking[stable]])
+    assert np.abs(up.strobe_q.values[0, stable, -1, 0] - exact[:, 0]).max() < 1e-6
+    assert np.abs(up.strobe_v.values[0, stable, -1, 0] - exact[:, 1]).max() < 1e-5
+    flipped = shaking[up.period.values[0] == 2]
+    assert abs(flipped.min() - FLIP) < 0.02
+    assert set(up.period.values[0]) == {1, 2}
+    down = followed_ball(shaking := np.linspace(0.336, 0.364, 8), "down")
+    bounces = down.strobe_q.values[0].max(axis=(1, 2)) > 1e-3
+    assert np.array_equal(bounces, shaking > FOLD)
+
+
+def swing(frequency):
+    """Position and velocity at phase zero without impacts, and the amplitude."""
+    response = STOPPED["amplitude"] / (1 - frequency**2 + 1j * STOPPED["damping"] * frequency)
+    return response.real, (1j * frequency * response).real, abs(response)
+
+
+def stopped(frequency):
+    position, velocity, _ = swing(1.35)
+    return carom.models.driven_oscillator(frequency=frequency, position=position, velocity=velocity, **STOPPED)
+
+
+def test_a_branch_ends_where_it_grazes_and_the_other_is_followed_beyond():
+    frequency = np.linspace(1.15, 1.35, 11)
+    period = lambda frequency: 2 * np.pi / frequency
+    data = carom.bifurcation(
+        stopped, carom.Grid(frequency=frequency), carom.MoreauMidpoint(), period=period, transient=60, kept=6, steps=100
+    )
+    free, _, amplitude = swing(frequency)
+    last = data.strobe_q.isel(coordinate=0, strobe_number=-1)
+    on_branch = np.abs(last.sel(direction="down").values - free) < 0.01
+    assert np.array_equal(on_branch, amplitude < STOPPED["stop"])
+    assert np.abs(last.sel(direction="up").values - free)[frequency > 1.25].min() > 0.05
+    figure = carom.plots.bifurcation(data)
+    assert len(figure.axes[0].lines) == 2
+
+
+def test_basins_of_a_bistable_oscillator_are_told_apart():
+    def build(position, velocity):
+        return carom.models.driven_oscillator(frequency=1.35, position=position, velocity=velocity, **STOPPED)
+
+    starts = carom.Grid(position=np.linspace(-3.0, 1.0, 9), velocity=np.linspace(-3.0, 3.0, 8))
+    data = carom.basins(
+        build, starts, carom.MoreauMidpoint(), period=2 * np.pi / 1.35, transient=80, kept=6, steps=100, tolerance=0.02
+    )
+    free = np.abs(data.strobe_q.values[..., -1, 0] - swing(1.35)[0]) < 5e-3
+    assert data.fraction.values.sum() == 1.0
+    labels = data.label.values
+    assert len(set(labels[free])) == 1
+    assert not set(labels[free]) & set(labels[~free])
+    assert data.fraction.values[labels[free][0]] == free.mean()
+    assert 0.05 < free.mean() < 0.95
+    beside = labels[1:] != labels[:-1]
+    assert data.boundary.values[1:][beside].all()
+    assert carom.plots.basins(data).axes
+
+
+def test_attractors_are_found_by_recurrence():
+    rng = np.random.default_rng(0)
+    fixed = np.tile([0.1, 0.2], (30, 12, 1)) + 1e-9 * rng.normal(size=(30, 12, 2))
+    turns = np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]])
+    cycle = np.stack([turns[(np.arange(12) + k) % 3] for k in rng.integers(0, 3, 20)])
+    chaos = np.empty((10, 400, 2))
+    x = rng.uniform(0.2, 0.8, 10)
+    for k in range(400):
+        x = 3.9 * x * (1 - x)
+        chaos[:, k] = np.stack([3 + x, x], axis=1)
+    lost = np.full((2, 12, 2), np.nan)
+    label = attractors(np.concatenate([cycle, lost, fixed]), 0.01)
+    assert label.tolist() == [1] * 20 + [-1] * 2 + [0] * 30
+    assert set(attractors(chaos, 0.02)) == {0}
+    assert periods(cycle[..., :1], cycle[..., 1:], 1e-3).tolist() == [3] * 20
+    assert (periods(chaos[..., :1], chaos[..., 1:], 1e-3) == 0).all()
+
+
+def test_random_draws_give_quantiles_and_an_error_that_tells_the_truth():
+    def build(velocity):
+        return carom.System(1.0), carom.State([0.0], [velocity])
+
+    draws = carom.Random(4000, velocity=(1.0, 3.0))
+    data = carom.monte_carlo(build, draws, carom.ExplicitRK(carom.explicit(4)), t1=1.0, h=0.5, batch=2000)
+    assert np.allclose(data.final_q_quantile.sel(coordinate=0), [1.1, 2.0, 2.9], atol=0.05)
+    assert float(data.final_q_error[0]) == pytest.approx(2 / np.sqrt(12 * 4000), rel=0.05)
+    assert abs(float(data.final_q_mean[0]) - 2.0) < 4 * float(data.final_q_error[0])
+    assert draws.values["velocity"].tolist() == carom.Random(4000, velocity=(1.0, 3.0)).values["velocity"].tolist()
+    assert len(carom.plots.draws(data, "final_q").axes) == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "told"),
+    [
+        (
+            lambda: carom.bifurcation(stopped, carom.Cases(frequency=[1.0]), None, period=1.0),
+            TypeError,
+            "of a carom.Grid",
+        ),
+        (
+            lambda: carom.bifurcation(stopped, carom.Grid(frequency=[1.0]), None, period=1.0, follow="left"),
+            ValueError,
+            "follow must be 'up', 'down' or both",
+        ),
+        (lambda: carom.monte_carlo(stopped, carom.Grid(frequency=[1.0])), TypeError, "monte_carlo needs carom.Random"),
+        (
+            lambda: carom.monte_carlo(stopped, carom.Random(3, frequency=(1.0, 2.0)), quantiles=[2.0]),
+            ValueError,
+            "quantiles must be a list of numbers between 0 and 1",
+        ),
+        (
+            lambda: carom.basins(stopped, carom.Grid(frequency=[1.0]), carom.MoreauMidpoint(), period=-1.0),
+            ValueError,
+            "period must be positive",
+        ),
+    ],
+)
+def test_tools_refuse_what_they_cannot_do(call, error, told):
+    with pytest.raises(error, match=told):
+        call()
