@@ -12,6 +12,8 @@ from carom.measures import observed_order
 from carom.papers.woodpecker_cycle import limit_cycle
 from carom.state import Status
 
+from .lanes import one_by_one
+
 RADAU = carom.EventCapturing(carom.radau_iia(3))
 EXPLICIT = carom.EventCapturing(carom.explicit(5))
 
@@ -41,7 +43,7 @@ def blocks():
     data = [*OSCILLATORS, *({} for _ in BELT_STEPS)]
     systems, states = zip(*(carom.models.block_on_belt(**d) for d in data))
     periods = [2 * np.pi * np.sqrt(d["mass"] / d["stiffness"]) for d in OSCILLATORS]
-    runs = carom.simulate_batch(
+    runs = one_by_one(
         systems,
         states,
         RADAU,
@@ -129,7 +131,7 @@ def masses():
     """Studer's sliding mass, and a mass at rest that a growing force sets free at t = 1 along (3, 4) / 5."""
     systems = [table([-2.5, -0.25], [0.0, 0.0], 3.0), table([0.0, 0.0], [1.2, 1.6], 2.0)]
     states = [carom.State([0.0, 0.0], [2.0, -0.2]), carom.State([0.0, 0.0], [0.0, 0.0])]
-    return carom.simulate_batch(systems, states, RADAU, t1=[4.5, 4.0], h=[1 / 1024, 0.01])
+    return one_by_one(systems, states, RADAU, t1=[4.5, 4.0], h=[1 / 1024, 0.01])
 
 
 def sliding_reference():
@@ -193,7 +195,7 @@ def bouncing(t_end, tangential_restitution, restitution=1.0, friction=1.0, R=0.1
 
 def test_super_balls_and_oblique_impacts_follow_their_closed_form():
     systems, states = zip(*(carom.models.super_ball(**data) for data in BALLS))
-    runs = carom.simulate_batch(systems, states, EXPLICIT, t1=1.2, h=0.01)
+    runs = one_by_one(systems, states, EXPLICIT, t1=1.2, h=0.01)
     for run, data in zip(runs, BALLS):
         q, v = bouncing(1.2, **data)
         np.testing.assert_allclose(run.q[-1], q, atol=1e-10, rtol=0)
@@ -231,7 +233,7 @@ INCLINES = [(0.3, 0.5), (0.6, 0.5), (0.3, 0.25)]  # tan = 0.309, 0.684: the firs
 def inclines():
     """Thrown up at 2 m/s, at rest across."""
     state = carom.State([0.0, 0.0], [2.0, 0.0])
-    return [carom.simulate(incline(*data), state, EXPLICIT, t1=1.0, h=0.05) for data in INCLINES]
+    return one_by_one([incline(*data) for data in INCLINES], state, EXPLICIT, t1=1.0, h=0.05)
 
 
 def test_a_mass_thrown_up_an_incline_sticks_or_slides_back(inclines):
