@@ -211,6 +211,7 @@ def test_a_shape_that_is_not_a_number_ends_the_run_where_it_appears():
     assert error.value.solution.t[-1] == pytest.approx(0.4, abs=0.11)
 
 
+@pytest.mark.slow
 def test_several_lists_that_lack_room_at_once_are_made_roomier(monkeypatch):
     """Two groups of the same bodies: trouble of one kind in both is still that trouble."""
     radii, state = start(5)

@@ -8,8 +8,7 @@ import carom
 from carom.measures import observed_order
 from carom.models import exact
 from carom.papers.acary2012.capturing import alike
-
-from .lanes import one_by_one
+from tests.lanes import one_by_one
 
 RADAU = carom.EventCapturing(carom.radau_iia(2))
 OF_THIRD_ORDER, OF_FIFTH_ORDER = map(carom.EventCapturing, alike([carom.radau_iia(2), carom.radau_iia(3)]))

@@ -7,8 +7,7 @@ import carom
 from carom.measures import observed_order
 from carom.models import exact
 from carom.papers.acary2012.capturing import alike
-
-from .lanes import one_by_one
+from tests.lanes import one_by_one
 
 T = 4.9137
 N = np.round(T / (0.194 * 0.5 ** np.arange(6)))

@@ -136,7 +136,7 @@ _WITH_CONTACTS = {
 }
 
 
-@pytest.mark.parametrize("name", _WITH_CONTACTS)
+@pytest.mark.parametrize("name", [pytest.param("midpoint", marks=pytest.mark.slow), "theta"])
 def test_a_step_with_sticking_and_sliding_contacts_has_the_derivative_of_its_laws(name):
     _, _, mode = _assert_derivative(_WITH_CONTACTS[name], *_sticking_and_sliding(), 0.01)
     assert mode.tolist() == [0, 0, 0, 1]

@@ -1,4 +1,4 @@
-"""Many runs of one program: a batch of event capturing takes twice as long to compile as a single run."""
+"""Many runs of one program: a batch takes up to twice as long to compile as a single run."""
 
 import carom
 
