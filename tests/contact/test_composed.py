@@ -115,7 +115,7 @@ def test_another_order_of_the_list_gives_the_same_motion_with_columns_in_that_or
     np.testing.assert_array_equal(runs[1].mode, runs[0].mode[:, [laws[0].index(name) for name in laws[1]]])
 
 
-# ---- one group or two -----------------------------------------------------------------------------------------------
+# ---- lists of one and of none ---------------------------------------------------------------------------------------
 
 
 def floor(q):
@@ -124,24 +124,6 @@ def floor(q):
 
 def ceiling(q):
     return 1.0 - q
-
-
-@pytest.mark.parametrize(
-    "method",
-    [
-        pytest.param(carom.MoreauMidpoint(), id="M"),
-        pytest.param(carom.EventCapturing(carom.explicit(2)), id="C", marks=pytest.mark.slow),
-    ],
-)
-def test_two_opposite_contacts_in_a_list_are_the_two_of_one_record(method):
-    both = carom.Contacts(lambda q: jnp.concatenate([floor(q), ceiling(q)]), restitution=[0.8, 0.6])
-    two = [carom.Contacts(floor, restitution=0.8), carom.Contacts(ceiling, restitution=0.6)]
-    runs = [
-        carom.simulate(carom.System(contacts=c), carom.State([0.5], [3.0]), method, t1=2.0, h=0.05) for c in (both, two)
-    ]
-    assert set(runs[0].events.contact) == {0, 1}
-    for name in ("q", "v", "impulse", "mode", "event", "work"):
-        np.testing.assert_array_equal(runs[0].columns[name], runs[1].columns[name])
 
 
 def test_a_list_of_one_is_that_one_and_an_empty_list_is_none():
@@ -268,3 +250,25 @@ def test_a_solver_that_needs_no_matrix_does_without_and_others_are_refused():
     np.testing.assert_allclose(found.P, reference.P, atol=1e-9)
     with pytest.raises(TypeError, match=r"PSOR needs the Delassus matrix, which is not formed here: use .*PJOR"):
         carom.PSOR()(problem, jnp.zeros(MIXED.rows))
+
+
+# ---- one group or two -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(carom.MoreauMidpoint(), id="M"),
+        pytest.param(carom.EventCapturing(carom.explicit(2)), id="C", marks=pytest.mark.slow),
+    ],
+)
+@pytest.mark.usefixtures("optimised")
+def test_two_opposite_contacts_in_a_list_are_the_two_of_one_record(method):
+    both = carom.Contacts(lambda q: jnp.concatenate([floor(q), ceiling(q)]), restitution=[0.8, 0.6])
+    two = [carom.Contacts(floor, restitution=0.8), carom.Contacts(ceiling, restitution=0.6)]
+    runs = [
+        carom.simulate(carom.System(contacts=c), carom.State([0.5], [3.0]), method, t1=2.0, h=0.05) for c in (both, two)
+    ]
+    assert set(runs[0].events.contact) == {0, 1}
+    for name in ("q", "v", "impulse", "mode", "event", "work"):
+        np.testing.assert_array_equal(runs[0].columns[name], runs[1].columns[name])
