@@ -246,7 +246,7 @@ def test_all_solvers_find_the_same_impulses_of_mixed_laws(laws):
 def test_a_solver_that_needs_no_matrix_does_without_and_others_are_refused():
     problem = random_problem(MIXED, 3, Unformed)
     found = jax.jit(lambda: carom.PJOR()(problem, jnp.zeros(MIXED.rows)))()
-    reference = carom.SemismoothNewton()(random_problem(MIXED, 3), jnp.zeros(MIXED.rows))
+    reference = jax.jit(lambda: carom.SemismoothNewton()(random_problem(MIXED, 3), jnp.zeros(MIXED.rows)))()
     np.testing.assert_allclose(found.P, reference.P, atol=1e-9)
     with pytest.raises(TypeError, match=r"PSOR needs the Delassus matrix, which is not formed here: use .*PJOR"):
         carom.PSOR()(problem, jnp.zeros(MIXED.rows))
