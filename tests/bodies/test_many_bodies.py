@@ -53,7 +53,7 @@ def run(system, state, steps=50, h=0.02, solver=SOLVER, **options):
     return carom.simulate(system, state, method, t1=steps * h, h=h, **options)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
 def test_listed_pairs_move_like_all_pairs_with_a_matrix(seed):
     radii, state = start(seed)
     dense = run(disks(carom.AllPairs(), radii), state, solver=carom.SemismoothNewton())
@@ -62,7 +62,7 @@ def test_listed_pairs_move_like_all_pairs_with_a_matrix(seed):
     np.testing.assert_allclose(sparse.v, dense.v, atol=1e-10)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
 def test_fast_bodies_and_long_steps_miss_no_pair(seed):
     """A step moves bodies by several diameters: a list that lacked a pair would give another motion."""
     radii, state = start(10 + seed, speed=60.0)

@@ -145,6 +145,7 @@ def test_a_wall_that_moves_in_time_is_hit_at_the_right_instant():
     assert abs(run.v[-1, 0] - after) < 1e-5
 
 
+@pytest.mark.slow
 def test_a_bar_that_hits_a_wall_without_restitution_stays_until_the_wave_is_back():
     run = carom.simulate(*carom.models.elastic_bar(), RADAU, t1=1.5, h=0.01)
     kinds = list(run.events.kind)

@@ -81,7 +81,12 @@ _OF_CHAINS = {
 }
 
 
-@pytest.mark.parametrize("name", _OF_CHAINS)
+_ALIKE = ("gauss", "tailored theta", "composed")  # their loops of Newton or of steps are those of others here
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in _ALIKE else []) for name in _OF_CHAINS]
+)
 def test_a_step_of_a_chain_has_the_derivative_of_its_equations(name):
     method, options = _OF_CHAINS[name]
     numbers, program, _ = _assert_derivative(method, *_chain(**options), 0.1)
