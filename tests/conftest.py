@@ -44,7 +44,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="module")
 def optimised():
-    """Programs of this module are optimised: it compares bits of two of them, or runs longer than it compiles."""
+    """From here on programs of this module are optimised: bits of two are compared, or the last digits count."""
     level = {"xla_backend_optimization_level": 1} if _KNOWN else {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiled, "_OPTIONS", compiled._OPTIONS | level)

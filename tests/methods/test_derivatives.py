@@ -81,7 +81,11 @@ _OF_CHAINS = {
 }
 
 
-_ALIKE = ("gauss", "tailored theta", "composed")  # their loops of Newton or of steps are those of others here
+_ALIKE = (
+    "gauss with one Jacobian",
+    "tailored theta",
+    "composed",
+)  # their loops of Newton or of steps are those of others here
 
 
 @pytest.mark.parametrize(
