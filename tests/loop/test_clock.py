@@ -76,8 +76,8 @@ def test_a_run_ends_on_t1_and_its_times_find_its_rows():
     assert all(np.array_equal(a, b) for a, b in zip(sol.at(sol.t), (sol.q, sol.v)))
 
 
-def kick(t, q, v, at):
-    return jnp.where(t > at, 1.0, 0.0) * jnp.ones(1)
+def kick(t, q, v, p):
+    return jnp.where(t > p, 1.0, 0.0) * jnp.ones(1)
 
 
 def kicked(at):
