@@ -22,17 +22,23 @@ _compiled: dict[str, int] = {}
 
 # The files that take longest come first, so that no worker is left alone with one of them at the end.
 LONGEST = (
-    "test_composed",
     "test_friction",
     "test_mechanisms",
     "test_redundant",
+    "test_many_bodies",
     "test_every_pair",
     "test_orders",
+    "test_composed",
+    "test_derivatives",
+    "test_keeps",
+    "test_documentation",
+    "test_clock",
+    "test_backward",
+    "test_functions",
     "test_solve",
     "test_inside_steps",
-    "test_documentation",
-    "test_examples_run",
     "test_order_of_event_capturing",
+    "test_examples_run",
     "test_fuzz",
 )
 
