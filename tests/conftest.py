@@ -7,31 +7,38 @@ import jaxlib
 import pytest
 
 # Nearly all of the suite's time is compilation. One program of event capturing takes 15.3 s of CPU time as shipped,
-# 10.9 s without the newer emitters of XLA and 9.9 s with less optimisation by LLVM. (With none it takes 8.4 s, but
-# lanes of a batch then differ from single runs in the last digit.) Collecting garbage is a tenth of the tracing.
+# 10.9 s without the newer emitters of XLA and 8.4 s without optimisation by LLVM. Two programs then round differently:
+# tests that compare their bits take the fixture `optimised`. Collecting garbage is a tenth of the tracing.
 # `XLA_FLAGS= pytest` runs programs as users get them, and so does `make slow`. XLA aborts on a flag that it does not
 # know, hence the version.
-if jaxlib.__version__.startswith("0.10."):
-    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1")
+_KNOWN = jaxlib.__version__.startswith("0.10.")
+if _KNOWN:
+    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0")
 gc.set_threshold(100_000, 20, 20)
 
-from carom.running import loop  # noqa: E402
+from carom.running import compiled, loop  # noqa: E402
 
 _compiled: dict[str, int] = {}
 
 # The files that take longest come first, so that no worker is left alone with one of them at the end.
 LONGEST = (
-    "test_composed",
     "test_friction",
     "test_mechanisms",
     "test_redundant",
+    "test_many_bodies",
     "test_every_pair",
     "test_orders",
+    "test_composed",
+    "test_derivatives",
+    "test_keeps",
+    "test_documentation",
+    "test_clock",
+    "test_backward",
+    "test_functions",
     "test_solve",
     "test_inside_steps",
-    "test_documentation",
-    "test_examples_run",
     "test_order_of_event_capturing",
+    "test_examples_run",
     "test_fuzz",
 )
 
@@ -39,6 +46,16 @@ LONGEST = (
 def pytest_collection_modifyitems(items):
     rank = {name: i for i, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
+
+
+@pytest.fixture(scope="module")
+def optimised():
+    """From here on programs of this module are optimised: bits of two are compared, or the last digits count."""
+    level = {"xla_backend_optimization_level": 1} if _KNOWN else {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiled, "_OPTIONS", compiled._OPTIONS | level)
+        patch.setattr(compiled, "_programs", {})
+        yield
 
 
 def pytest_sessionfinish(session):

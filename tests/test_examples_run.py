@@ -10,7 +10,12 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 REDUCED = {"t1": lambda usual: min(usual, 20.0), "finest": lambda usual: 16 * usual}
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda p: p.stem)
+SLOW = ("06_squeezer", "07_other_constraints", "08_event_capturing")
+
+
+@pytest.mark.parametrize(
+    "path", [pytest.param(p, id=p.stem, marks=[pytest.mark.slow] if p.stem in SLOW else []) for p in EXAMPLES]
+)
 def test_the_example_runs_and_returns_its_result(path):
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)

@@ -19,9 +19,10 @@ BOUND = (10, 20, 10, 40, 10, 80)
 
 
 def study(model, t1, runs):
-    """One batch of runs (order, h_min, h_max)."""
+    """Runs (order, h_min, h_max) of one program."""
     methods = [carom.Extrapolated(carom.MoreauMidpoint(), 6, fixed_order=p) for p, _, _ in runs]
-    return carom.simulate_batch(*model, methods, t1=t1, stepping=[carom.Switching(a, b) for _, a, b in runs])
+    steppings = [carom.Switching(a, b) for _, a, b in runs]
+    return [carom.simulate(*model, m, t1=t1, stepping=s) for m, s in zip(methods, steppings)]
 
 
 @pytest.fixture(scope="module")

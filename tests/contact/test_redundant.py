@@ -54,7 +54,13 @@ def test_a_plank_rests_on_forty_supports():
     assert_stays(carom.simulate(*plank(40), carom.MoreauMidpoint(), t1=2.0, h=1e-3, save_every=1000), 40)
 
 
-@pytest.mark.parametrize("method", [carom.MoreauMidpoint(), carom.MoreauTheta()], ids=["midpoint", "theta"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        pytest.param(carom.MoreauMidpoint(), id="midpoint"),
+        pytest.param(carom.MoreauTheta(), id="theta", marks=pytest.mark.slow),
+    ],
+)
 def test_a_table_on_four_rough_legs_stays_where_it_is(method):
     assert_stays(carom.simulate(*table(), method, t1=10.0, h=1e-3, save_every=1000), 4)
 
@@ -166,7 +172,7 @@ def touching(rng, laws):
     )
 
 
-@pytest.mark.parametrize("directions", [0, 1, 2])
+@pytest.mark.parametrize("directions", [0, pytest.param(1, marks=pytest.mark.slow), 2])
 def test_random_redundant_contacts_fulfil_their_laws(directions):
     laws = Laws([(8, directions)])
     solve = jax.jit(lambda problem: carom.SemismoothNewton()(problem, jnp.zeros(laws.rows)))

@@ -60,7 +60,10 @@ def test_limit_cycle_period_drop_and_multiplier():
 
 
 @pytest.mark.filterwarnings("ignore:contact 1 starts")
-@pytest.mark.parametrize("solver", [carom.PSOR(), carom.PJOR()], ids=["PSOR", "PJOR"])
+@pytest.mark.parametrize(
+    "solver",
+    [pytest.param(carom.PSOR(), id="PSOR"), pytest.param(carom.PJOR(), id="PJOR", marks=pytest.mark.slow)],
+)
 def test_relaxation_solvers_give_the_same_motion_as_newton(solver):
     toy, state = carom.models.woodpecker()
     newton = carom.simulate(toy, state, carom.MoreauMidpoint(), t1=0.15, h=1e-4)
@@ -69,6 +72,7 @@ def test_relaxation_solvers_give_the_same_motion_as_newton(solver):
     assert (relaxed.mode == newton.mode).all()
 
 
+@pytest.mark.slow
 def test_toys_in_a_batch_move_like_single_ones():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

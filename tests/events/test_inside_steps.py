@@ -47,31 +47,38 @@ def test_no_slip_of_a_driven_oscillator_with_dry_friction_is_missed(rtol):
         assert error <= 20 * rtol, f"a = {a}, w = {w}, limit = {limit}, x0 = {x0}"
 
 
+CAPTURE = carom.EventCapturing(carom.radau_iia(3), projection=True)
+
+
+def weight(q, p):
+    return p["weight"] * q[1]
+
+
+def above_ground(t, q, p):
+    """Height above a floor that drops away for an instant, or that carries a narrow post."""
+    floor = -p["drop"] * jnp.exp(-(((t - 1.15) / 0.04) ** 2))
+    post = p["post"] * jnp.exp(-(((q[0] - 0.52) / 0.01) ** 2))
+    return (q[1] - floor - post)[None]
+
+
+def ground(restitution, **params):
+    return carom.System(1.0, weight, contacts=carom.Contacts(above_ground, restitution=restitution), params=params)
+
+
 def test_a_floor_that_drops_away_and_comes_back_within_a_step_lets_the_mass_fly():
     """The floor falls faster than the mass for a thirtieth of a step of 0.3."""
 
-    def floor(t):
-        return -2.0 * jnp.exp(-(((t - 1.15) / 0.04) ** 2))
-
-    shaken = carom.System(
-        1.0, lambda q: 9.81 * q[0], contacts=carom.Contacts(lambda t, q: q[:1] - floor(t), restitution=0.0)
-    )
-    start = carom.State([0.0], [0.0])
-    method = carom.EventCapturing(carom.radau_iia(3), projection=True)
-    coarse = carom.simulate(shaken, start, method, t1=3.0, stepping=carom.Adaptive(1e-6, 1e-8, h_max=0.1, first=0.1))
-    fine = carom.simulate(shaken, start, method, t1=3.0, stepping=carom.Adaptive(1e-9, 1e-11, h_max=1e-3))
+    start = carom.State([0.0, 0.0], [0.0, 0.0])
+    shaken = ground(weight=9.81, drop=2.0, post=0.0, restitution=0.0), start, CAPTURE
+    coarse = carom.simulate(*shaken, t1=3.0, stepping=carom.Adaptive(1e-6, 1e-8, h_max=0.1, first=0.1))
+    fine = carom.simulate(*shaken, t1=3.0, stepping=carom.Adaptive(1e-9, 1e-11, h_max=1e-3, first=1e-3))
     assert np.count_nonzero(fine.events.kind == "opens") >= 1
     times = np.linspace(1.1, 1.4, 30)
     np.testing.assert_allclose(coarse.at(times)[0], fine.at(times)[0], atol=1e-4)
 
 
 def test_a_narrow_post_is_hit_though_both_ends_of_the_step_are_free():
-    post = carom.System(
-        1.0,
-        contacts=carom.Contacts(lambda q: (q[1] - jnp.exp(-(((q[0] - 0.52) / 0.01) ** 2)))[None], restitution=1.0),
-    )
-    flight = carom.State([0.0, 0.5], [1.0, 0.0])
-    method = carom.EventCapturing(carom.radau_iia(2))
-    sol = carom.simulate(post, flight, method, t1=1.0, stepping=carom.Adaptive(1e-6, 1e-9, h_max=0.03, first=0.03))
+    post, flight = ground(weight=0.0, drop=0.0, post=1.0, restitution=1.0), carom.State([0.0, 0.5], [1.0, 0.0])
+    sol = carom.simulate(post, flight, CAPTURE, t1=1.0, stepping=carom.Adaptive(1e-6, 1e-9, h_max=0.03, first=0.03))
     hit = 0.52 - 0.01 * np.sqrt(np.log(2.0))
     assert sol.events.time[0] == pytest.approx(hit, abs=1e-5)

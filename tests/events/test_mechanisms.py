@@ -7,14 +7,18 @@ import pytest
 import carom
 from carom.measures import observed_order
 from carom.models import exact
+from carom.papers.acary2012.capturing import alike
+from tests.lanes import one_by_one
 
 RADAU = carom.EventCapturing(carom.radau_iia(2))
+OF_THIRD_ORDER, OF_FIFTH_ORDER = map(carom.EventCapturing, alike([carom.radau_iia(2), carom.radau_iia(3)]))
+BALL = carom.models.bouncing_ball()
 
 
 @pytest.fixture(scope="module")
 def ball():
     steps = 4.9137 / np.round(4.9137 / (0.194 * 0.5 ** np.arange(6)))
-    return steps, carom.simulate_batch(*carom.models.bouncing_ball(), RADAU, t1=4.9137, h=list(steps))
+    return steps, one_by_one(*BALL, OF_THIRD_ORDER, t1=4.9137, h=list(steps))
 
 
 def test_the_ball_is_followed_through_its_accumulation_with_order_p(ball):
@@ -47,7 +51,7 @@ def spheres():
     lanes = [(radius, angle, part) for radius, angle in SPHERES for part in PARTS]
     systems, states = zip(*(carom.models.mass_on_sphere(radius, angle) for radius, angle, _ in lanes))
     times = [2.2 * np.sqrt(radius) for radius, _, _ in lanes]
-    runs = carom.simulate_batch(systems, states, RADAU, t1=times, h=[p * np.sqrt(r) for r, _, p in lanes])
+    runs = one_by_one(systems, states, RADAU, t1=times, h=[p * np.sqrt(r) for r, _, p in lanes])
     return dict(zip(lanes, runs))
 
 
@@ -78,9 +82,11 @@ def test_the_drift_on_the_sphere_falls_with_order_p(spheres):
     assert observed_order(PARTS, drift) >= 2.8
 
 
+PROJECTED = carom.EventCapturing(carom.radau_iia(2), projection=True)
+
+
 def test_projection_removes_the_drift():
-    system, state = carom.models.mass_on_sphere()
-    run = carom.simulate(system, state, carom.EventCapturing(carom.radau_iia(2), projection=True), t1=0.5, h=0.05)
+    run = carom.simulate(*carom.models.mass_on_sphere(), PROJECTED, t1=0.5, h=0.05)
     assert np.abs(np.hypot(*run.q.T) - 1.0).max() < 1e-13
 
 
@@ -107,7 +113,7 @@ def test_a_pendulum_that_hits_a_stop_is_followed_with_order_p():
     pendulum = carom.System(1.0, lambda q: 9.81 * q[1], constraints=rod, contacts=carom.Contacts(wall, restitution=0.5))
     state = carom.State([np.sin(0.9), -np.cos(0.9)], [0.0, 0.0])
     n = np.array([20, 40, 80, 160, 640])
-    runs = carom.simulate_batch(pendulum, state, RADAU, t1=1.9137, h=list(1.9137 / n))
+    runs = one_by_one(pendulum, state, RADAU, t1=1.9137, h=list(1.9137 / n))
     errors = [np.abs(run.q[-1] - runs[-1].q[-1]).max() for run in runs[:-1]]
     assert observed_order(1 / n[:-1], errors) >= 2.8
     assert np.abs(runs[-1].account.extra["drift"]).max() < 1e-5
@@ -139,6 +145,7 @@ def test_a_wall_that_moves_in_time_is_hit_at_the_right_instant():
     assert abs(run.v[-1, 0] - after) < 1e-5
 
 
+@pytest.mark.slow
 def test_a_bar_that_hits_a_wall_without_restitution_stays_until_the_wave_is_back():
     run = carom.simulate(*carom.models.elastic_bar(), RADAU, t1=1.5, h=0.01)
     kinds = list(run.events.kind)
@@ -216,25 +223,28 @@ def test_an_unusable_tableau_is_refused():
         carom.EventCapturing(carom.lobatto_iiib(2))
 
 
-@pytest.mark.parametrize(
-    ("tableau", "steps"),
-    [
-        pytest.param(carom.radau_iia(3), [0.005, 1 / 400], id="Radau IIA"),
-        pytest.param(carom.lobatto_iiia(4), [0.01], id="Lobatto IIIA", marks=pytest.mark.slow),
-    ],
-)
-def test_impacts_that_fall_on_grid_points_are_found(tableau, steps):
-    ball, state = carom.models.bouncing_ball()
-    for sol, h in zip(carom.simulate_batch(ball, state, carom.EventCapturing(tableau), t1=4.0, h=steps), steps):
-        assert sol.status.name == "OK", h
-        assert np.abs(sol.q[:, 0] - carom.models.exact.bouncing_ball(sol.t)[0]).max() < 1e-10
+@pytest.mark.parametrize("h", [0.005, 1 / 400])
+def test_impacts_that_fall_on_grid_points_are_found(h):
+    sol = carom.simulate(*BALL, OF_FIFTH_ORDER, t1=4.0, h=h)
+    assert np.abs(sol.q[:, 0] - exact.bouncing_ball(sol.t)[0]).max() < 1e-10
 
 
-@pytest.mark.parametrize("projection", [False, True])
-def test_a_start_in_penetration_stays_where_it_is(projection):
-    block = carom.System(1.0, lambda q: 9.81 * q[1], contacts=carom.Contacts(lambda q: q[1:]))
-    method = carom.EventCapturing(carom.explicit(5), projection=projection)
+@pytest.mark.slow
+def test_impacts_that_fall_on_grid_points_are_found_with_lobatto_iiia():
+    sol = carom.simulate(*BALL, carom.EventCapturing(carom.lobatto_iiia(4)), t1=4.0, h=0.01)
+    assert np.abs(sol.q[:, 0] - exact.bouncing_ball(sol.t)[0]).max() < 1e-10
+
+
+def test_a_start_in_penetration_stays_where_it_is():
     with pytest.warns(UserWarning, match="starts with penetration: gap = -1e-06"):
-        sol = carom.simulate(block, carom.State([0.0, -1e-6], [1.0, 0.0]), method, t1=1.0, h=0.1)
-    assert np.abs(sol.q[:, 1] + 1e-6).max() < 1e-18
-    assert sol.q[-1, 0] == pytest.approx(1.0, abs=1e-14)
+        run = between_walls([0.0, -1e-6], [1.0, 0.0], h=0.1, t1=1.0, weight=[0.0, 9.81], offset=[9.0, 0.0])
+    assert np.abs(run.q[:, 1] + 1e-6).max() < 1e-18
+    assert run.q[-1, 0] == pytest.approx(1.0, abs=1e-14)
+
+
+def test_a_start_inside_a_sphere_stays_there_though_drift_is_removed():
+    system, _ = carom.models.mass_on_sphere()
+    inside = carom.State([0.0, 1.0 - 1e-6], [0.0, 0.0])
+    with pytest.warns(UserWarning, match="starts with penetration: gap = -1e-06"):
+        run = carom.simulate(system, inside, PROJECTED, t1=1.0, h=0.1)
+    assert np.abs(run.q - inside.q).max() < 1e-15

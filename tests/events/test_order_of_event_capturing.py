@@ -7,6 +7,7 @@ import carom
 from carom.measures import observed_order
 from carom.models import exact
 from carom.papers.acary2012.capturing import alike
+from tests.lanes import one_by_one
 
 T = 4.9137
 N = np.round(T / (0.194 * 0.5 ** np.arange(6)))
@@ -21,13 +22,13 @@ DATA = {"oscillator": {}, "preloaded": dict(damping=0.2, stiffness=9.0, preload=
 
 @pytest.fixture(scope="module")
 def study():
-    """Errors of all step sizes by problem and tableau: one batch of implicit methods, one of explicit ones."""
+    """Errors of all step sizes by problem and tableau: one program of implicit methods, one of explicit ones."""
     found = {}
     for family in (IMPLICIT, EXPLICIT):
         lanes = [(data, tableau, h) for data in DATA for tableau in alike(family) for h in STEPS]
         systems, states = zip(*(carom.models.oscillator_with_stop(**DATA[data]) for data, _, _ in lanes))
         methods = [carom.EventCapturing(tableau) for _, tableau, _ in lanes]
-        runs = carom.simulate_batch(systems, states, methods, t1=T, h=[h for _, _, h in lanes])
+        runs = one_by_one(systems, states, methods, t1=T, h=[h for _, _, h in lanes])
         for (data, tableau, _), run in zip(lanes, runs):
             assert run.t[-1] == T
             q = exact.oscillator_with_stop(run.t, **DATA[data])[0]

@@ -19,14 +19,24 @@ def with_code(language):
     return [p for p in PAGES if blocks(p, language)]
 
 
-@pytest.mark.parametrize("page", with_code("python"), ids=lambda p: p.relative_to(ROOT).as_posix())
+def name(page):
+    return page.relative_to(ROOT).as_posix()
+
+
+SLOW = ("docs/many_bodies.md",)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(p, id=name(p), marks=[pytest.mark.slow] if name(p) in SLOW else []) for p in with_code("python")],
+)
 def test_the_snippets_of_a_page_run_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code = "\n".join(blocks(page, "python"))
     exec(compile(code, str(page), "exec"), {"__name__": "snippet"})
 
 
-@pytest.mark.parametrize("page", with_code("toml"), ids=lambda p: p.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("page", with_code("toml"), ids=name)
 def test_the_scenarios_of_a_page_are_valid(page, tmp_path):
     for i, text in enumerate(blocks(page, "toml")):
         file = tmp_path / f"{i}.toml"
@@ -34,7 +44,7 @@ def test_the_scenarios_of_a_page_are_valid(page, tmp_path):
         assert read(file, tmp_path).t1 > 0
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_links_between_pages_lead_somewhere(page):
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists()

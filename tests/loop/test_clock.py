@@ -76,8 +76,12 @@ def test_a_run_ends_on_t1_and_its_times_find_its_rows():
     assert all(np.array_equal(a, b) for a, b in zip(sol.at(sol.t), (sol.q, sol.v)))
 
 
+def kick(t, q, v, p):
+    return jnp.where(t > p, 1.0, 0.0) * jnp.ones(1)
+
+
 def kicked(at):
-    return carom.System(1.0, None, {"f": lambda t, q, v: jnp.where(t > at, 1.0, 0.0) * jnp.ones(1)}, jumps=[at])
+    return carom.System(1.0, None, {"f": kick}, params=at, jumps=[at])
 
 
 @pytest.mark.filterwarnings("ignore:t0 =")

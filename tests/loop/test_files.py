@@ -28,9 +28,16 @@ def cradle():
     return carom.simulate(*carom.models.newtons_cradle(3), carom.TailoredTheta(), t1=10.0, h=0.5)
 
 
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    path = tmp_path_factory.mktemp("stored") / "run.nc"
+    cradle().save(path)
+    return path.read_bytes()
+
+
 @pytest.fixture
-def path(tmp_path):
-    cradle().save(tmp_path / "run.nc")
+def path(stored, tmp_path):
+    (tmp_path / "run.nc").write_bytes(stored)
     return tmp_path / "run.nc"
 
 

@@ -26,9 +26,10 @@ ROOMY = Capacity(6_000, 4_000, (N // 2,) * 32)
 
 @pytest.mark.parametrize("d", [2, 3])
 @pytest.mark.parametrize("kind", BOXES)
-def test_lists_hold_the_pairs_that_comparing_all_bodies_finds(kind, d):
+@pytest.mark.parametrize("rounds", [1, pytest.param(4, marks=pytest.mark.slow)])
+def test_lists_hold_the_pairs_that_comparing_all_bodies_finds(kind, d, rounds):
     rng = np.random.default_rng(d)
-    for k in range(28):
+    for k in range(rounds * len(KINDS)):
         x, reach = KINDS[k % len(KINDS)](rng, d)
         t = rng.uniform(0, 50)
         pairs = find(search_of(kind, reach, d), jnp.asarray(x), t, AMPLE)

@@ -17,6 +17,7 @@ def test_every_item_has_a_title():
     assert all(item.__doc__ for item in items.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("example", [OSCILLATOR, BALL], ids=lambda e: e.name)
 def test_event_capturing_has_the_order_of_radau_iia(example):
     errors = capturing.errors_of(example, [radau_iia(2)])["radau_iia(2)"]

@@ -1,15 +1,16 @@
-"""Problems shared by the tests of SPARK, and order studies run as one batch."""
+"""Problems shared by the tests of SPARK, and order studies."""
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
 import carom
+from tests.lanes import one_by_one
 
 
 def orders(system, state, method, t1, steps, floor=2e-13):
     """Observed orders in q, v and the multiplier, from differences of runs with doubled numbers of steps."""
-    sols = carom.simulate_batch(system, state, method, t1=t1, h=[t1 / n for n in steps])
+    sols = one_by_one(system, state, method, t1=t1, h=[t1 / n for n in steps])
     assert all(sol.status == 0 for sol in sols)
     columns = [[sol.q[-1] for sol in sols], [sol.v[-1] for sol in sols], [sol.multiplier[-1] for sol in sols]]
     h = t1 / np.array(steps[:-1])

@@ -1,5 +1,6 @@
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import carom
 
@@ -23,6 +24,7 @@ def test_squeezer_mass_matrix_reproduces_the_printed_forces():
     assert np.allclose(f[6], 0.00706 * 0.04 * B * om * (om + 2 * ep) * jnp.cos(q[5]), rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_squeezer_converges_to_the_known_beta_with_five_stages():
     system, state = carom.models.andrews_squeezer()
     sol = carom.simulate(system, state, carom.Spark(5), t1=0.03, h=5e-5, save_every=600)

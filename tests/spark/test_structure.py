@@ -89,13 +89,6 @@ def test_damping_split_has_spectral_radius_1_minus_beta_over_1_plus_beta_at_infi
     assert abs(abs(1 - b @ np.linalg.solve(A, np.ones(s))) - (1 - beta) / (1 + beta)) < 1e-12
 
 
-def test_the_damping_split_damps_a_stiff_mode_by_its_radius_in_every_step():
-    system, state = carom.System(1.0, lambda q: 0.5 * 1e12 * q @ q), carom.State([1e-6], [0.0])
-    sol = carom.simulate(system, state, carom.Spark(3, damping={"conservative": 0.2}), t1=1.0, h=0.1)
-    size = np.abs(sol.q[:, 0])
-    assert np.allclose(size[1:] / size[:-1], 0.8 / 1.2, rtol=1e-4)
-
-
 def test_numerical_damping_of_the_frame_keeps_its_ties():
     system, state = carom.models.structural_frame()
     method = carom.Spark(3, damping={"conservative": 0.2})
@@ -116,3 +109,12 @@ def test_rattle_is_lobatto_a_b_with_two_stages():
     assert carom.RATTLE().order == 2
     assert carom.LobattoIIIAB(4).order == 6
     assert np.array_equal(carom.RATTLE().families["dissipative"], [[0.5, 0.0], [0.5, 0.0]])
+
+
+@pytest.mark.usefixtures("optimised")
+def test_the_damping_split_damps_a_stiff_mode_by_its_radius_in_every_step():
+    """With h^2 k = 1e10 it takes the rounding of optimised programs for Newton's method to reach its tolerance."""
+    system, state = carom.System(1.0, lambda q: 0.5 * 1e12 * q @ q), carom.State([1e-6], [0.0])
+    sol = carom.simulate(system, state, carom.Spark(3, damping={"conservative": 0.2}), t1=1.0, h=0.1)
+    size = np.abs(sol.q[:, 0])
+    assert np.allclose(size[1:] / size[:-1], 0.8 / 1.2, rtol=1e-4)
