@@ -1,18 +1,68 @@
-"""Pages written at build time: the gallery from `examples/`, a paper's items, the modules of the API."""
+"""Pages written at build time: gallery and models with their pictures, a paper's items, the modules of the API."""
 
 import ast
+import inspect
 import re
+import sys
+import tempfile
 from pathlib import Path
+
+from mkdocs.structure.files import File
+
+from carom.models.registry import registry, usual_runs
+from carom.reports.film import still
 
 ROOT = Path(__file__).parents[1]
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Fill `<!-- gallery -->`, `<!-- items KEY -->` and `<!-- modules FOLDER -->`."""
+    """Fill `<!-- gallery -->`, `<!-- models -->`, `<!-- items KEY -->` and `<!-- modules FOLDER -->`."""
     del page, config, files
     markdown = markdown.replace("<!-- gallery -->", gallery())
+    markdown = markdown.replace("<!-- models -->", models())
     markdown = re.sub(r"<!-- modules (\w+) -->", lambda found: modules(found[1]), markdown)
     return re.sub(r"<!-- items (\w+) -->", lambda found: items(found[1]), markdown)
+
+
+def on_files(files, config):
+    """A picture of the start of every model."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, build in registry.items():
+            path = still(*build(), Path(folder) / f"{name}.png")
+            files.append(File.generated(config, picture(name), content=path.read_bytes()))
+    return files
+
+
+def picture(name: str) -> str:
+    """Where the picture of a model stands."""
+    return f"images/models/{name}.png"
+
+
+def models() -> str:
+    """Every model by its kind: what it is, a picture, its parameters and its usual run."""
+    kinds: dict[str, list[str]] = {}
+    for name, build in registry.items():
+        about = (inspect.getdoc(sys.modules[build.__module__]) or "").split("\n")[0]
+        kinds.setdefault(about, []).append(name)
+    parts = []
+    for about, names in kinds.items():
+        parts.append(f"## {re.split(r': | [[]|; |[.]$| [(]', about)[0]}\n")
+        parts += [model(name) for name in names]
+    return "\n".join(parts)
+
+
+def model(name: str) -> str:
+    """One model of the catalogue."""
+    build = registry[name]
+    system, _ = build()
+    about = (inspect.getdoc(build) or "").split("Args:")[0].split("Example:")[0].strip()
+    rows = "\n".join(f"| `{p.name}` | `{p.default!r}` |" for p in inspect.signature(build).parameters.values())
+    usual = ", ".join(f"{key} = `{value}`" for key, value in usual_runs[name].items())
+    named = {"coordinates": system.labels, "units": system.units}
+    told = [f"{what} {', '.join(words)}" for what, words in named.items() if words] + [f"usual run {usual}"]
+    image = f"![The start of {name}]({picture(name)}){{ width=420 loading=lazy }}"
+    table = f"| parameter | usual value |\n|---|---|\n{rows}\n" if rows else ""
+    return f"### {name}\n\n{about}\n\n{image}\n\n{'; '.join(told)}.\n\n{table}"
 
 
 def modules(folder: str) -> str:

@@ -52,7 +52,7 @@ def derivative_program(end):
 
 
 def assert_program(program, numbers):
-    """Along a random direction: forward as differences, in reverse as forward; returns where, the direction, the modes."""
+    """Along a random direction: forward as differences, reverse as forward; returns where, along what, the modes."""
     random = np.random.default_rng(3)
     direction = jax.tree.map(lambda x: random.normal(size=x.shape) * jnp.where(jnp.isfinite(x), abs(x), 0.0), numbers)
 

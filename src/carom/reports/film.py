@@ -68,14 +68,14 @@ def still(system: System, state: State, path: Any) -> Path:
         raise ValueError(msg)
     model, arguments = ("", {}) if system.origin is None else (system.origin.name, json.loads(system.origin.arguments))
     picture = draw(model, np.asarray(state.q)[None], arguments, system.labels)
-    figure, show = scene(picture, np.asarray(state.t)[None])
+    figure, show = scene(picture, None)
     show(0)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
     return path
 
 
-def scene(picture: Drawing, times: np.ndarray) -> tuple[Any, Callable[[int], list[Any]]]:
+def scene(picture: Drawing, times: np.ndarray | None) -> tuple[Any, Callable[[int], list[Any]]]:
     """A figure as large as the drawing needs, and a function that draws one of its frames."""
     left, bottom, right, top = view_box(picture)
     height = float(np.clip(6.4 * (top - bottom) / (right - left), 1.6, 6.4))
@@ -86,7 +86,8 @@ def scene(picture: Drawing, times: np.ndarray) -> tuple[Any, Callable[[int], lis
         axes.clear()
         axes.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
         axes.set_axis_off()
-        axes.set_title(f"t = {times[frame]:.3g}", loc="left")
+        if times is not None:
+            axes.set_title(f"t = {times[frame]:.3g}", loc="left")
         for shape in picture.shapes:
             paint(axes, shape, frame)
         return []
