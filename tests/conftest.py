@@ -50,7 +50,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="module")
 def optimised():
-    """From here on programs of this module are optimised: bits of two are compared, or the last digits count."""
+    """From here on programs of this module are optimised: bits are compared, last digits count, or runs are long."""
     level = {"xla_backend_optimization_level": 1} if os.environ.get("XLA_FLAGS") == _HURRY else {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiled, "_OPTIONS", compiled._OPTIONS | level)
