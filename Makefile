@@ -35,7 +35,7 @@ test: .venv/.test
 
 # on a machine with an accelerator, with the Python that is there
 device:
-	PYTHONPATH=src $(PYTHON) -m pytest -m "not slow" $(DEVICE_TESTS)
+	XLA_FLAGS= PYTHONPATH=src $(PYTHON) -m pytest -m "not slow" $(DEVICE_TESTS)
 
 slow: .venv/.test
 	XLA_FLAGS= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m slow

@@ -11,9 +11,9 @@ import pytest
 # tests that compare their bits take the fixture `optimised`. Collecting garbage is a tenth of the tracing.
 # `XLA_FLAGS= pytest` runs programs as users get them, and so does `make slow`. XLA aborts on a flag that it does not
 # know, hence the version.
-_KNOWN = jaxlib.__version__.startswith("0.10.")
-if _KNOWN:
-    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0")
+_HURRY = "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0"
+if jaxlib.__version__.startswith("0.10."):
+    os.environ.setdefault("XLA_FLAGS", _HURRY)
 gc.set_threshold(100_000, 20, 20)
 
 from carom.running import compiled, loop  # noqa: E402
@@ -50,8 +50,8 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="module")
 def optimised():
-    """From here on programs of this module are optimised: bits of two are compared, or the last digits count."""
-    level = {"xla_backend_optimization_level": 1} if _KNOWN else {}
+    """From here on programs of this module are optimised: bits are compared, last digits count, or runs are long."""
+    level = {"xla_backend_optimization_level": 1} if os.environ.get("XLA_FLAGS") == _HURRY else {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compiled, "_OPTIONS", compiled._OPTIONS | level)
         patch.setattr(compiled, "_programs", {})
