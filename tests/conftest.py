@@ -7,16 +7,17 @@ import jaxlib
 import pytest
 
 # Nearly all of the suite's time is compilation. One program of event capturing takes 15.3 s of CPU time as shipped,
-# 10.9 s without the newer emitters of XLA and 8.4 s without optimisation by LLVM. Two programs then round differently:
-# tests that compare their bits take the fixture `optimised`. Collecting garbage is a tenth of the tracing.
+# 10.9 s without the newer emitters of XLA and less with LLVM's first level. (Its level 0 would take another quarter off,
+# but copies of one number then round differently within one kernel: the derivative of `jnp.maximum` asks which argument
+# equals the larger one, finds none and is 0, and a ball leaves its bowl.) Collecting garbage is a tenth of the tracing.
 # `XLA_FLAGS= pytest` runs programs as users get them, and so does `make slow`. XLA aborts on a flag that it does not
 # know, hence the version.
-_HURRY = "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0"
+_HURRY = "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1"
 if jaxlib.__version__.startswith("0.10."):
     os.environ.setdefault("XLA_FLAGS", _HURRY)
 gc.set_threshold(100_000, 20, 20)
 
-from carom.running import compiled, loop  # noqa: E402
+from carom.running import loop  # noqa: E402
 
 _compiled: dict[str, int] = {}
 
@@ -46,16 +47,6 @@ LONGEST = (
 def pytest_collection_modifyitems(items):
     rank = {name: i for i, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
-
-
-@pytest.fixture(scope="module")
-def optimised():
-    """From here on programs of this module are optimised: bits are compared, last digits count, or runs are long."""
-    level = {"xla_backend_optimization_level": 1} if os.environ.get("XLA_FLAGS") == _HURRY else {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled, "_OPTIONS", compiled._OPTIONS | level)
-        patch.setattr(compiled, "_programs", {})
-        yield
 
 
 def pytest_sessionfinish(session):

@@ -262,7 +262,6 @@ def test_a_solver_that_needs_no_matrix_does_without_and_others_are_refused():
         pytest.param(carom.EventCapturing(carom.explicit(2)), id="C", marks=pytest.mark.slow),
     ],
 )
-@pytest.mark.usefixtures("optimised")
 def test_two_opposite_contacts_in_a_list_are_the_two_of_one_record(method):
     both = carom.Contacts(lambda q: jnp.concatenate([floor(q), ceiling(q)]), restitution=[0.8, 0.6])
     two = [carom.Contacts(floor, restitution=0.8), carom.Contacts(ceiling, restitution=0.6)]

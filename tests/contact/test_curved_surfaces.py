@@ -8,9 +8,6 @@ from scipy.integrate import solve_ivp
 import carom
 from carom.measures import observed_order
 
-# With the rounding of programs that are not optimised, a ball in a bowl leaves it after two seconds.
-pytestmark = pytest.mark.usefixtures("optimised")
-
 START = 0.3
 MOVED = carom.models.mass_on_sphere(angle=START)
 METHOD = carom.Extrapolated(carom.MoreauMidpoint(), max_order=6, atol=1e-11, rtol=0.0)

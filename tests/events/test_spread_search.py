@@ -10,8 +10,6 @@ import carom
 from carom.running.run import prepare
 from carom.stepping.grid import Constant
 
-pytestmark = pytest.mark.usefixtures("optimised")  # bits of two programs are compared
-
 WHOLE = carom.EventCapturing(carom.explicit(4))
 SPREAD = carom.EventCapturing(carom.explicit(4), spread=True)
 BALL = carom.models.bouncing_ball()

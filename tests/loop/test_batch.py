@@ -8,8 +8,6 @@ from carom.running import loop
 
 from .toys import Euler, GoesBack, Rejecting, oscillator
 
-pytestmark = pytest.mark.usefixtures("optimised")  # bits of two programs are compared
-
 SYSTEM, STATE = oscillator()
 
 

@@ -9,8 +9,6 @@ import carom
 from carom import keep
 from carom.running.run import prepare
 
-pytestmark = pytest.mark.usefixtures("optimised")  # bits of two programs are compared
-
 METHOD = carom.ExplicitRK(carom.explicit(5))
 PERIOD = 2 * np.pi
 STATE = carom.State([1.0], [0.0])

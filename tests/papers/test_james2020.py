@@ -9,8 +9,6 @@ import pytest
 from carom.measures import observed_order
 from carom.papers.james2020 import common, items, theory, trimer
 
-pytestmark = pytest.mark.usefixtures("optimised")  # runs take longer than their compilation
-
 # ---- the trimer: orders of convergence (Figs 2, 3, 6) ---------------------------------------------------------------
 
 H = np.array([0.01, 0.005, 0.002, 0.001, 5e-4, 2.5e-4])

@@ -6,8 +6,6 @@ import pytest
 from carom.models import dimer_chain
 from carom.papers.james2020 import common, comparison, cradle, dimer
 
-pytestmark = pytest.mark.usefixtures("optimised")  # runs take longer than their compilation
-
 # ---- the cradle (Figs 4, 5) ------------------------------------------------------------------------------------------
 
 
