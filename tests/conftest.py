@@ -7,7 +7,7 @@ import jaxlib
 import pytest
 
 # Nearly all of the suite's time is compilation. One program of event capturing takes 15.3 s of CPU time as shipped,
-# 10.9 s without the newer emitters of XLA and less with LLVM's first level. (Its level 0 would take another quarter off,
+# 10.9 s without the newer emitters of XLA, less with LLVM at its first level. (Level 0 would take another quarter off,
 # but copies of one number then round differently within one kernel: the derivative of `jnp.maximum` asks which argument
 # equals the larger one, finds none and is 0, and a ball leaves its bowl.) Collecting garbage is a tenth of the tracing.
 # `XLA_FLAGS= pytest` runs programs as users get them, and so does `make slow`. XLA aborts on a flag that it does not
