@@ -36,6 +36,7 @@ class History(AbstractContactSolver):
     needs_matrix = False
 
     def solve(self, problem, guess):
+        """Residuals of all looks in place of one."""
         sweeps = sweeps_of(problem)
         start = Search.of(sweeps.start(jnp.where(problem.taking_part, guess, 0.0)))
 
@@ -105,7 +106,9 @@ def robustness(count, steps, looks=81):
         cases.append((drum[0], moved(*drum, steps)))
     for name, case in zip(names, cases):
         seen, contacts = histories([case], looks)[0]
-        told = f"{contacts:6} contacts, smallest {seen.min():.1e}, last {seen[-1]:.1e}, {seen[-1] / seen.min():.2f} times"
+        told = (
+            f"{contacts:6} contacts, smallest {seen.min():.1e}, last {seen[-1]:.1e}, {seen[-1] / seen.min():.2f} times"
+        )
         print(f"{count:7} {name}: {told}", flush=True)
 
 
@@ -121,8 +124,11 @@ def time_of_sweep(counts, steps):
         t = [best_of(lambda s=s: jax.block_until_ready(first_step(system, state, pairs, s))) for s in (fast, slow)]
         times.append(t[0] / count)
         per_contact = 1e9 * (t[1] - t[0]) / 40 / contacts
-        print(f"{count:8} disks, {contacts} contacts: {per_contact:.1f} ns per contact and sweep, "
-              f"{1e6 * t[0] / count:.2f} us per disk with 20 sweeps", flush=True)
+        print(
+            f"{count:8} disks, {contacts} contacts: {per_contact:.1f} ns per contact and sweep, "
+            f"{1e6 * t[0] / count:.2f} us per disk with 20 sweeps",
+            flush=True,
+        )
     if len(counts) > 1:
         slope = np.polyfit(np.log(counts), np.log(np.array(times) * counts), 1)[0]
         print(f"exponent of the cost of a step with 20 sweeps: {slope:.2f}")

@@ -21,9 +21,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from carom.pairs.sorting import running_sum
 from carom.solvers.body_directions import Blocks, Colours, Side, velocity_of
 from carom.solvers.contact_problem import nearest
+from carom.sorting import running_sum
 
 _PLACES = {"cpu": 192}  # of a block: more no longer stay in the cache
 _MOST = 2**17  # on other devices, where a round of the loop costs as much as so many places
@@ -55,11 +55,15 @@ class Closed(eqx.Module):
                 body = side.body.at[at].get(mode="fill", fill_value=N).astype(jnp.int32)
                 rows = taken(side.rows, at).reshape(*side.rows.shape[:2], B)
                 mass = root_M.at[body].get(mode="fill", fill_value=1.0).T
-                sides.append(Side(jnp.where(body < N, body, N + jnp.arange(B, dtype=jnp.int32)), rows / mass / root[:, None]))
+                sides.append(
+                    Side(jnp.where(body < N, body, N + jnp.arange(B, dtype=jnp.int32)), rows / mass / root[:, None])
+                )
             mu = taken(friction, at)[0]
             return tuple(sides), taken(c, at) / root, mu * root[-1] / root[0], root
 
-        empty = jax.tree.map(lambda x: jnp.zeros((number.shape[0], *x.shape), x.dtype), jax.eval_shape(block, number[0]))
+        empty = jax.tree.map(
+            lambda x: jnp.zeros((number.shape[0], *x.shape), x.dtype), jax.eval_shape(block, number[0])
+        )
         put = lambda k, all_: jax.tree.map(lambda x, new: put_block(x, k, new), all_, block(block_of(number, k)))  # noqa: E731
         return cls(used, number, *jax.lax.fori_loop(0, used, put, empty))
 

@@ -38,7 +38,9 @@ class BodyDescent(AbstractSweeps):
         found, u, products = [], y, jnp.zeros(2)
         for group, P_x, P_old in zip(self.contacts.groups, P, old[0]):
 
-            def step(block: Closed, k: Array, at: Any, P_x: Array = P_x, P_y: Array = P_x + beta * (P_x - P_old)) -> Any:
+            def step(
+                block: Closed, k: Array, at: Any, P_x: Array = P_x, P_y: Array = P_x + beta * (P_x - P_old)
+            ) -> Any:
                 new, u, products = at
                 P_k = block_of(P_y, k)
                 wanted = block.wanted(P_k, block.own(y), 1.0 / L)

@@ -1,0 +1,25 @@
+"""One contact problem in Siconos (its own interpreter): milliseconds of NSGS to the asked residuals, from zero."""
+
+import json
+import os
+import sys
+import time
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+import numpy as np
+import siconos.numerics as sn
+
+problem = sn.frictionContactProblemFromFile(sys.argv[1])
+rows, found = 2 * problem.numberOfContacts, []
+for tol in map(float, sys.argv[3:]):
+    options = sn.SolverOptions(sn.SICONOS_FRICTION_2D_NSGS)
+    options.dparam[0], options.iparam[0] = tol, 200_000
+    best = float("inf")
+    for _ in range(3):
+        impulse, velocity = np.zeros(rows), np.zeros(rows)
+        started = time.perf_counter()
+        sn.fc2d_driver(problem, impulse, velocity, options)
+        best = min(best, time.perf_counter() - started)
+    found.append({"tol": tol, "ms": 1e3 * best, "iterations": int(options.iparam[1]), "impulse": impulse.tolist()})
+with open(sys.argv[2], "w") as file:
+    json.dump(found, file)
