@@ -20,7 +20,7 @@ from carom.arguments import plain_numbers
 from carom.pairs.boxes import AbstractBox, Columns, Open
 from carom.pairs.lists import CANDIDATES, PAIRS, Capacity, Need, Pairs, buckets, listed
 from carom.pairs.searches import AbstractSearch
-from carom.pairs.sorting import running_sum, sorted_by, starts_of
+from carom.sorting import running_sum, sorted_by, starts_of
 
 _SPREAD = (0x9E3779B1, 0x7F4A7C15)
 _GUESS = {1: (4, 2, 4), 2: (10, 4, 12), 3: (36, 8, 20)}  # candidates and pairs per body, colours

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.pairs.lists import COLOURS, PAIRS, Capacity, Need, Pairs, tried_colours
-from carom.pairs.sorting import sorted_by, starts_of
+from carom.sorting import sorted_by, starts_of
 
 _A, _B = 0x9E3779B1, 0x85EBCA77
 _A_INVERSE, _B_INVERSE = (np.uint32(pow(x, -1, 2**32)) for x in (_A, _B))

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, Int
 
-from carom.pairs.sorting import starts_of
+from carom.sorting import starts_of
 
 CANDIDATES, PAIRS, COLOURS, NOT_FINITE = 1, 2, 4, 8
 _MARGIN = 1.25

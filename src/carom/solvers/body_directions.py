@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
@@ -25,19 +24,6 @@ class Colours(eqx.Module):
 
     starts: Int[Array, " colours"]
     sizes: tuple[int, ...] = eqx.field(static=True)
-
-    def cut(self, x: Array, axis: int = -1) -> tuple[Array, ...]:
-        """Numbers of contacts colour by colour, each of the largest size, into the next colours if it has fewer."""
-        longer = jnp.concatenate([x, jax.lax.slice_in_dim(x, 0, max(self.sizes, default=0), axis=axis)], axis=axis)
-        pairs = zip(self.starts, self.sizes)
-        return tuple(jax.lax.dynamic_slice_in_dim(longer, start, size, axis) for start, size in pairs)
-
-    def joined(self, colours: tuple[Array, ...], size: int) -> Array:
-        """The numbers of all contacts along the last axis: what a colour has of the next ones is written over."""
-        total = jnp.zeros((*colours[0].shape[:-1], size + max(self.sizes, default=0)), colours[0].dtype)
-        for start, own in zip(self.starts, colours):
-            total = jax.lax.dynamic_update_slice_in_dim(total, own, start, -1)
-        return total[..., :size]
 
 
 class Side(eqx.Module):

@@ -21,9 +21,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from carom.pairs.sorting import running_sum
 from carom.solvers.body_directions import Blocks, Colours, Side, velocity_of
 from carom.solvers.contact_problem import nearest
+from carom.sorting import running_sum
 
 _PLACES = {"cpu": 192}  # of a block: more no longer stay in the cache
 _MOST = 2**17  # on other devices, where a round of the loop costs as much as so many places

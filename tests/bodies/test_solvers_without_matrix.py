@@ -1,0 +1,64 @@
+"""Solvers of many contacts without a matrix: what they find, how soon, and that it stays found."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import carom
+from carom.solvers.body_directions import Blocks, Colours, Side
+from carom.solvers.closed_contacts import Closed
+
+BODIES = 20
+EXPECTED = pytest.mark.filterwarnings("ignore:.*(not solved to tol|penetration|overlap)")  # of a pile that fell
+
+
+def chain(closed):
+    """A chain of bodies on a line, its even and its odd contacts each a colour, of which some are closed."""
+    a = np.concatenate([np.arange(0, BODIES - 1, 2), np.arange(1, BODIES - 1, 2)])
+    rows = np.ones((1, 1, a.size))
+    sides = (Side(jnp.asarray(a), jnp.asarray(-rows)), Side(jnp.asarray(a + 1), jnp.asarray(rows)))
+    even = BODIES // 2
+    return Blocks(sides, Colours(jnp.array([0, even]), (even, even))), jnp.asarray(np.isin(np.arange(a.size), closed))
+
+
+@pytest.mark.parametrize("closed", [[], [0], [3, 9, 10, 18], range(19)])
+def test_closed_contacts_are_brought_together_and_taken_back(closed):
+    blocks, active = chain(closed)
+    count = blocks.count
+    ones, P = jnp.ones((1, count)), jnp.arange(1.0, 1.0 + count)[None]
+    group = Closed.of(blocks, ones, 4.0 * ones, active, jnp.zeros(count), jnp.ones((BODIES, 1)))
+    number = np.asarray(group.number)[: int(group.used)]
+    assert sorted(number[number < count].tolist()) == sorted(closed)
+    assert all(len({int(i) >= BODIES // 2 for i in block[block < count]}) == 1 for block in number)
+    there = group.scattered(group.gathered(P), count)
+    np.testing.assert_array_equal(there[0], np.where(active, P[0], 0.0))
+
+
+@pytest.fixture(scope="module")
+def settled():
+    """Disks that fell into a box."""
+    system, state = carom.models.disks_in_box(60, width=24.0)
+    method = carom.MoreauMidpoint(solver=carom.AcceleratedGaussSeidel(tol=1e-6, max_iter=3000))
+    end = carom.simulate(system, state, method, t1=16.0, h=0.02, save_every=800).state
+    return system, carom.State(end.q, end.v)
+
+
+def one_step(settled, solver):
+    """A step that starts without impulses."""
+    return carom.simulate(*settled, carom.MoreauMidpoint(solver=solver), t1=0.02, h=0.02)
+
+
+@EXPECTED
+def test_a_pile_is_solved_within_200_sweeps_from_a_cold_start(settled):
+    sol = one_step(settled, carom.AcceleratedGaussSeidel(tol=1e-4, max_iter=3000))
+    assert sol.account.extra["contacts"][-1] > 80
+    assert sol.stats["unsolved"] == 0
+    assert sol.stats["iterations"] <= 200
+
+
+@EXPECTED
+def test_gradient_steps_and_sweeps_find_the_same_motion(settled):
+    sweeps = one_step(settled, carom.AcceleratedGaussSeidel(tol=1e-10, max_iter=3000))
+    steps = one_step(settled, carom.APGD(tol=1e-10, max_iter=20_000))
+    assert sweeps.stats["unsolved"] == steps.stats["unsolved"] == 0
+    np.testing.assert_allclose(steps.v[-1], sweeps.v[-1], atol=1e-8)
