@@ -10,7 +10,6 @@ from jaxtyping import Array, Float
 from carom.solvers.roots import rarely as rarely
 
 _SMALL = 10  # rows
-_WRITTEN_OUT = 48  # numbers of A and B: beyond, a loop compiles in a tenth of the time and runs as fast
 _REDUNDANT = 1e-12  # a pivot this much smaller than its row's first diagonal entry belongs to a redundant row
 
 
@@ -23,8 +22,6 @@ def solve_small(A: Float[Array, "m m"], B: Float[Array, "m k"]) -> Float[Array, 
     """
     if not is_small(A):
         return jnp.linalg.solve(A, B)
-    if A.size + B.size > _WRITTEN_OUT:
-        return solve_rolled(A, B)
     left, right, rows = A, B, []
     for k in reversed(range(A.shape[0])):
         pivot = left[k, k]
@@ -40,7 +37,7 @@ def solve_small(A: Float[Array, "m m"], B: Float[Array, "m k"]) -> Float[Array, 
 
 
 def is_small(A: Array) -> bool:
-    """Whether eliminations go along the diagonal, without LAPACK."""
+    """Whether eliminations are written out row by row."""
     return A.shape[0] <= _SMALL
 
 
@@ -48,7 +45,8 @@ def times(A: Array, B: Array) -> Array:
     """A B for a vector or a matrix B with few rows, as a sum that fuses with its neighbours; a product is a call."""
     if B.shape[0] > _SMALL:
         return A @ B
-    return jnp.sum(A * B, axis=-1) if B.ndim == 1 else jnp.sum(A[..., None] * B, axis=-2)
+    columns = (A[..., j] if B.ndim == 1 else A[..., j, None] for j in range(B.shape[0]))
+    return sum((column * row for column, row in zip(columns, B)), jnp.zeros(()))
 
 
 def inverse_small(A: Float[Array, "m m"]) -> Float[Array, "m m"]:
