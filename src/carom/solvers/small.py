@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from carom.solvers.roots import rarely as rarely
 
-_SMALL = 10  # rows
+_UNROLL_UP_TO = 10
 _REDUNDANT = 1e-12  # a pivot this much smaller than its row's first diagonal entry belongs to a redundant row
 
 
@@ -38,12 +38,12 @@ def solve_small(A: Float[Array, "m m"], B: Float[Array, "m k"]) -> Float[Array, 
 
 def is_small(A: Array) -> bool:
     """Whether eliminations are written out row by row."""
-    return A.shape[0] <= _SMALL
+    return A.shape[0] <= _UNROLL_UP_TO
 
 
 def times(A: Array, B: Array) -> Array:
     """A B for a vector or a matrix B with few rows, as a sum that fuses with its neighbours; a product is a call."""
-    if B.shape[0] > _SMALL:
+    if B.shape[0] > _UNROLL_UP_TO:
         return A @ B
     columns = (A[..., j] if B.ndim == 1 else A[..., j, None] for j in range(B.shape[0]))
     return sum((column * row for column, row in zip(columns, B)), jnp.zeros(()))
