@@ -37,7 +37,7 @@ def numbers_of_step(method, system, state, h):
 
 
 def derivative_program(end):
-    """Values at numbers, their derivative along a direction, how much that in reverse differs, and the modes."""
+    """Values, their derivative along a direction, how much that in reverse differs from it, and the modes."""
 
     @partial(jax.jit, compiler_options=_IN_A_HURRY)
     def program(numbers, direction):

@@ -76,6 +76,10 @@ class AbstractEquations(eqx.Module):
     def size(self, d: PyTree, x: PyTree) -> Array:
         """Size of a residual or of the update d that led to x, in units of the tolerance."""
 
+    def blank(self, x: PyTree) -> PyTree:
+        """Zeros in place of what else follows from x."""
+        return jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(self.residual, x)[1])
+
     @property
     def exact(self) -> bool:
         """Whether `direction` takes the Jacobian itself."""
@@ -261,8 +265,7 @@ def by_updates(rule: Foreseen | Settled) -> Callable[[AbstractEquations, PyTree,
             x = jax.tree.map(jnp.subtract, pair[0], d)
             return (x, aux), equations.size(d, x)
 
-        aux = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), jax.eval_shape(equations.residual, x)[1])
-        (x, aux), at = iterated(improve, (x, aux), max_iter, rule)
+        (x, aux), at = iterated(improve, (x, equations.blank(x)), max_iter, rule)
         return Root(x, aux, at.done, at.error, at.k, at.k)
 
     return search

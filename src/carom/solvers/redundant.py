@@ -12,6 +12,7 @@ from carom.solvers.small import inverse_small, solve_rolled, times
 _DAMPING = 1e-7  # of the multipliers' matrix, refined away: leaves least-squares multipliers for redundant rows
 _REFINEMENTS = 4
 _REDUNDANT = 1e-9
+_WRITTEN_OUT = 3  # rows: beyond, a loop compiles faster and runs as fast
 
 
 def masked(S: Array, rows: Array) -> Array:
@@ -62,10 +63,11 @@ def _damped_inverse(S: Array) -> Array:
 
 def _refine(inverse: Array, S: Array, b: Array) -> Array:
     """S lam = b from the inverse of a damped S."""
-    lam = times(inverse, b)
-    for _ in range(_REFINEMENTS):
-        lam = lam + times(inverse, b - times(S, lam))
-    return lam
+
+    def improve(_, lam: Array) -> Array:
+        return lam + times(inverse, b - times(S, lam))
+
+    return jax.lax.fori_loop(0, _REFINEMENTS, improve, times(inverse, b), unroll=b.size <= _WRITTEN_OUT)
 
 
 def redundancy(S: Array, rows: Array) -> Array:
@@ -74,9 +76,12 @@ def redundancy(S: Array, rows: Array) -> Array:
     if S.shape[0] < 2:
         return count
     diagonal = jnp.diag(table)
-    for k in range(S.shape[0]):
+
+    def eliminate(k: Array, found: tuple[Array, Array]) -> tuple[Array, Array]:
+        table, count = found
         gone = jnp.abs(table[k, k]) <= _REDUNDANT * diagonal[k]
         row = jnp.where(gone, 0.0, table[k] / jnp.where(gone, 1.0, table[k, k]))
-        table = table - table[:, k : k + 1] * row * (jnp.arange(S.shape[0]) > k)[:, None]
-        count = count + gone
-    return count
+        below = (np.arange(S.shape[0]) > k)[:, None]
+        return table - table[:, k][:, None] * row * below, count + gone
+
+    return jax.lax.fori_loop(0, S.shape[0], eliminate, (table, count))[1]

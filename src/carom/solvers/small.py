@@ -45,7 +45,8 @@ def times(A: Array, B: Array) -> Array:
     """A B for a vector or a matrix B with few rows, as a sum that fuses with its neighbours; a product is a call."""
     if B.shape[0] > _UNROLL_UP_TO:
         return A @ B
-    return jnp.sum(A * B, axis=-1) if B.ndim == 1 else jnp.sum(A[..., None] * B, axis=-2)
+    columns = (A[..., j] if B.ndim == 1 else A[..., j, None] for j in range(B.shape[0]))
+    return sum((column * row for column, row in zip(columns, B)), jnp.zeros(()))
 
 
 def inverse_small(A: Float[Array, "m m"]) -> Float[Array, "m m"]:

@@ -135,17 +135,14 @@ def _laws(system: System, shapes: Velocities) -> Laws:
 
 def contact_rows(system: System, t: Array, q: Array, v: Array) -> ContactRows:
     """All laws at (t, q), with relative velocities of v."""
-    shapes = _shapes(system, t, q, v)
-    laws = _laws(system, shapes)
-
-    def gamma(u: Array) -> Array:
-        return stacked_velocities(system, t, q, u)
+    gamma, W, parts = _velocities_and_directions(system, t, q, v)
+    laws = _laws(system, parts)
 
     def of_contacts(name: str) -> Array:
-        pairs = zip(system.contact_groups, shapes.normal)
+        pairs = zip(system.contact_groups, parts.normal)
         return jnp.concatenate([jnp.zeros(0), *(group.coefficients(name, normal.size) for group, normal in pairs)])
 
-    pairs = zip(system.friction_groups, shapes.elements)
+    pairs = zip(system.friction_groups, parts.elements)
     limits = [group.limits(system.given, t, q, v, part.shape[0]) for group, part in pairs]
     limits, gap = jnp.concatenate([jnp.zeros((0, 2)), *limits]), system.gaps(t, q)
     blank = 0.0 * jnp.sum(gap)
@@ -155,8 +152,27 @@ def contact_rows(system: System, t: Array, q: Array, v: Array) -> ContactRows:
         blank = jnp.where(jnp.any(jnp.isnan(limits)), jnp.nan, blank)
     none = jnp.zeros(laws.elements), jnp.zeros(laws.bilateral)
     restitution = laws.by_row(of_contacts("restitution"), of_contacts("tangential_restitution"), *none)
-    W = body_directions(system, t, q, v) if system.is_listed else DenseDirections(jax.jacfwd(gamma)(v))
-    return ContactRows(gap, gamma(v), W, restitution, of_contacts("friction"), limits, blank, laws)
+    return ContactRows(gap, gamma, W, restitution, of_contacts("friction"), limits, blank, laws)
+
+
+def _velocities_and_directions(
+    system: System, t: Array, q: Array, v: Array
+) -> tuple[Array, AbstractDirections, Velocities]:
+    """gamma, its Jacobian W, and gamma by groups; the user's functions are traced once for all three."""
+
+    def gamma(u: Array) -> tuple[Array, Velocities]:
+        parts = relative_velocities(system, t, q, u)
+        return parts.stacked, parts
+
+    if system.is_listed:
+        value, parts = gamma(v)
+        return value, body_directions(system, t, q, v), parts
+
+    def along(e: Array) -> tuple[Array, Array, Velocities]:
+        return jax.jvp(gamma, (v,), (e,), has_aux=True)
+
+    value, W, parts = jax.vmap(along, out_axes=(None, 1, None))(jnp.asarray(np.eye(v.size)))
+    return value, DenseDirections(W), parts
 
 
 def body_directions(system: System, t: Array, q: Array, v: Array) -> BodyDirections:

@@ -306,6 +306,13 @@ class Scaled(AbstractEquations):
         J = jax.vmap(along, out_axes=1)(jnp.asarray(np.eye(x.size)))
         return jnp.linalg.solve(J, r), F
 
+    def blank(self, x: Array) -> Rates:
+        """Rates that are zero, without a trace of the residual."""
+        del x
+        stages, size = self.stages, self.stages.tableau.b.size
+        columns = (stages.state.q.size, stages.state.v.size, stages.modes.laws.rows, stages.modes.laws.rows)
+        return tuple(jnp.zeros((size, n)) for n in columns)  # pyright: ignore
+
     def direction(self, x: Array, r: Array) -> Array:
         """Newton direction."""
         return jnp.linalg.solve(jax.jacfwd(lambda y: self.residual(y)[0])(x), r)
