@@ -141,6 +141,35 @@ def test_a_column_of_disks_rests_and_each_carries_those_above_it():
     assert float(walls[0].sum()) == pytest.approx(weight * COUNT, abs=1e-9)
 
 
+def test_the_contact_problem_of_a_step_has_its_velocities():
+    """Solved with another solver and a matrix, it brings about the same relative velocities as the run."""
+    radii, state = start(1)
+    sol = run(listed(radii, restitution=0.0), state, steps=50)
+    busiest = int(np.argmax(sol.account.extra["contacts"]))
+    problem = sol.contact_problem(sol.t[busiest])
+    assert problem.mu.size == sol.account.extra["contacts"][busiest]
+    found = carom.contact_problems.solve(problem)
+    forces = carom.measures.contact_forces(sol, sol.t[busiest - 1])
+    np.testing.assert_allclose(np.sort(found.impulse[0::2]), np.sort(forces.pressure * sol.h[busiest]), atol=1e-8)
+
+
+def test_projection_leaves_no_overlap_that_free_motion_does_not_close_and_creates_no_energy():
+    """Disks fall, come to rest, and stay there; without projection they would lie deeper."""
+    radii, state = start(9, speed=1.0)
+    method, h = carom.MoreauMidpoint(solver=SOLVER, projection=True), 0.02
+    sol = carom.simulate(listed(radii, restitution=0.0, friction=1.0), state, method, t1=20.0, h=h)
+    plain = run(listed(radii, restitution=0.0, friction=1.0), state, steps=600)
+    at_rest = np.abs(sol.v[-1]).max() < 1e-8
+    deep, was = (s.account.extra["penetration"][-1] for s in (sol, plain))
+    assert at_rest
+    assert deep <= 2.01 * h**2  # g h^2 for each of both bodies
+    assert was > 3 * deep
+    assert np.diff(sol.account.energy).max() <= 2 * np.sum(radii**2) * h**2  # of Moreau's rule, not of projection
+    np.testing.assert_allclose(sol.q[-1], sol.q[-350], atol=1e-9)
+    assert sol.account.totals["deepest penetration"] >= sol.account.extra["penetration"].max()
+    assert 0 < sol.account.totals["mean penetration"] < sol.account.totals["deepest penetration"]
+
+
 def test_what_goes_on_unsolved_is_counted_and_warned_of():
     radii, state = start(8, speed=3.0)
     with pytest.warns(UserWarning, match=r"of 10 steps were not solved to tol = 1e-30"):

@@ -279,17 +279,11 @@ class WorldContacts(AbstractBodyContacts):
         return slip.reshape(self.walls, -1)
 
 
-def partners(groups: tuple[AbstractBodyContacts, ...], contact: int) -> str:
-    """Who touches in a contact, by its number among those of all groups."""
-    first = 0
-    for group in groups:
-        sides = [np.asarray(side) for side in group.numbers]
-        if contact < first + len(sides[0]):
-            break
-        first += len(sides[0])
-    i = contact - first
-    bodies = [int(side[i]) for side in sides]
-    return "of bodies {} and {}".format(*bodies) if len(bodies) > 1 else f"of body {bodies[0]} with the world"
+def partners(groups: tuple[Any, ...], contact: int) -> str:
+    """Who touches in a contact of bodies, by its number among those of all groups."""
+    all_of = [own for group in groups for own in zip(*(np.asarray(side).tolist() for side in group.numbers))]
+    a, *b = all_of[contact]
+    return f"of bodies {a} and {b[0]}" if b else f"of body {a} with the world"
 
 
 def misfit_of_lists(system: Any) -> str | None:
