@@ -15,8 +15,8 @@ from jaxtyping import Array
 
 from carom.keep.base import place
 from carom.running import loop
-from carom.running.compiled import blank, compiled
 from carom.running.batch import pick
+from carom.running.compiled import blank, compiled
 from carom.running.loop import Problem, Start, attempt, begin, masked_attempt
 from carom.state import Carry, Status
 from carom.sweeps.tables import Tables, tables
