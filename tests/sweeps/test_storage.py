@@ -57,7 +57,7 @@ def test_a_folder_with_another_sweep_or_with_something_else_is_left_alone(tmp_pa
     for change, told in (
         ({"t1": 6.0}, "t1 is 6.0, stored was 5.0"),
         ({"batch": 5}, "sweep reads batch = 5, stored was batch = 4"),
-        ({"keep": [carom.keep.final()]}, "keep reads"),
+        ({"keep": [carom.keep.final()]}, "keep is list of 1, stored was list of 2"),
     ):
         with pytest.raises(ValueError, match=f"holds another sweep: {told}"):
             carom.sweep(build, CELLS, METHOD, **OPTIONS | change, to=path)

@@ -1,5 +1,6 @@
 """Sweeps: cells equal single runs, failed cells leave the others alone, and mistakes are told in one sentence."""
 
+import os
 import subprocess
 import sys
 
@@ -98,11 +99,18 @@ def test_times_and_steps_may_be_arrays_or_functions_of_the_parameters():
 
     cells, method = carom.Grid(k=[1.0, 4.0, 9.0]), carom.ExplicitRK(carom.explicit(4))
     period = lambda k: 2 * jnp.pi / jnp.sqrt(k)
-    data = carom.sweep(spring, cells, method, t1=period, h=lambda k: period(k) / 100)
+    keep = {
+        "final": carom.keep.final(),
+        "square": carom.keep.mean(lambda q: q @ q),
+        "side": carom.keep.histogram(lambda q: q[0], [-2.0, 0.0, 2.0]),
+    }
+    data = carom.sweep(spring, cells, method, t1=period, h=lambda k: period(k) / 100, keep=keep)
     assert np.allclose(data.final_q, 1.0, atol=1e-6)
+    assert np.allclose(data.square, 0.5, atol=1e-6)
+    assert np.allclose(data.side, 0.5, atol=0.011)
     assert data.steps.values.tolist() == [100] * 3
     ends = 2 * np.pi / np.sqrt(cells.values["k"])
-    again = carom.sweep(spring, cells, method, t1=ends, h=ends / 100)
+    again = carom.sweep(spring, cells, method, t1=ends, h=ends / 100, keep=keep)
     assert np.allclose(again.final_q, data.final_q, atol=1e-12)
     with pytest.raises(ValueError, match=r"t1 must be a number, a function .* or an array of shape \(3,\)"):
         carom.sweep(spring, cells, method, t1=ends[:2], h=0.01)
@@ -113,10 +121,37 @@ def test_the_core_of_a_sweep_imports_without_xarray():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+DEVICES = """
+import jax, numpy as np, carom
+from tests.sweeps.test_sweep import METHOD, build
+assert len(jax.devices()) == 4
+cells = carom.Cases(frequency=np.linspace(2.4, 3.0, 11), restitution=0.8)
+data = carom.sweep(build, cells, METHOD, t1=2.0, h=0.02, batch=2)
+single = carom.simulate(*build(cells.values["frequency"][6], 0.8), METHOD, t1=2.0, h=0.02, keep=[carom.keep.final()])
+assert (data.status == 0).all()
+assert np.array_equal(data.final_q[6], single.kept["final 0"].q)
+"""
+
+
+@pytest.mark.slow
+def test_batches_go_to_all_devices():
+    flags = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
+    assert subprocess.run([sys.executable, "-c", DEVICES], env=flags, check=False).returncode == 0
+
+
 def test_a_million_cells_are_set_up_without_a_list():
     cells = carom.Grid(frequency=np.linspace(2.4, 3.2, 1000), restitution=np.linspace(0.1, 0.9, 1000))
     assert cells.count == 10**6
     assert cells.at(999_001) == {"frequency": 3.2, "restitution": pytest.approx(0.1 + 0.8 / 999)}
+
+
+def test_a_tolerance_in_place_of_a_method_chooses_as_solve_does():
+    def spring(k):
+        return carom.System(1.0, lambda q, p: 0.5 * p["k"] * q @ q, params={"k": k}), carom.State([1.0], [0.0])
+
+    data = carom.sweep(spring, carom.Grid(k=[1.0, 4.0]), t1=3.0, rtol=1e-8, atol=1e-10)
+    assert np.allclose(data.final_q[:, 0], np.cos([3.0, 6.0]), atol=1e-6)
+    assert data.attrs["method"] == "ExplicitRK"
 
 
 def closes_over(frequency, restitution):

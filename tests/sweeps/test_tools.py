@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import carom
 from carom.sweeps.tools import attractors, periods
@@ -118,6 +119,39 @@ def test_random_draws_give_quantiles_and_an_error_that_tells_the_truth():
     assert abs(float(data.final_q_mean[0]) - 2.0) < 4 * float(data.final_q_error[0])
     assert draws.values["velocity"].tolist() == carom.Random(4000, velocity=(1.0, 3.0)).values["velocity"].tolist()
     assert len(carom.plots.draws(data, "final_q").axes) == 2
+
+
+def valve_maxima(flow, returns):
+    """Maxima of the lift by SciPy, event by event."""
+
+    def rates(t, y):
+        del t
+        return [y[1], -1.25 * y[1] - y[0] - 10.0 + y[2], 20.0 * (flow - y[0] * np.sqrt(max(y[2], 0.0)))]
+
+    seat, top = lambda t, y: y[0], lambda t, y: y[1]
+    seat.terminal, seat.direction, top.direction = True, -1, -1
+    t, y, found = 0.0, [0.2, 0.0, 0.0], []
+    while len(found) < returns:
+        run = solve_ivp(rates, (t, t + 400.0), y, "DOP853", rtol=1e-12, atol=1e-13, events=[seat, top])
+        found += [place[0] for when, place in zip(run.t_events[1], run.y_events[1]) if when > 1e-9]
+        t, y = run.t[-1], [0.0, -0.8 * run.y[1, -1], run.y[2, -1]]
+    return np.array(found[:returns]), t
+
+
+@pytest.mark.slow
+def test_the_maxima_of_a_relief_valve_are_those_of_a_reference():
+    flows = np.array([1.7, 4.46])
+    exact = [valve_maxima(flow, 30) for flow in flows]
+    data = carom.sweep(
+        lambda flow: carom.models.relief_valve(flow=flow),
+        carom.Grid(flow=flows),
+        carom.EventCapturing(carom.explicit(5)),
+        t1=max(t for _, t in exact) + 1.0,
+        stepping=carom.Adaptive(1e-10, 1e-10),
+        keep={"top": carom.keep.section(lambda q, v: v[0], "falling", last=100)},
+    )
+    for found, (maxima, _) in zip(data.top_q.values[..., 0], exact):
+        assert np.abs(found[np.isfinite(found)][:30] - maxima).max() < 1e-7
 
 
 @pytest.mark.parametrize(

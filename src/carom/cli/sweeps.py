@@ -12,6 +12,7 @@ def sweep(what: str, out: Path, client: str | None, progress: bool | None = None
     from carom.reports.sweeps import sweep_report
     from carom.sweeps.cells import Grid
     from carom.sweeps.sweep import sweep as swept
+    from carom.sweeps.workers import cluster
 
     plan = scenario.read(what, out)
     if plan.sweep is None:
@@ -26,7 +27,7 @@ def sweep(what: str, out: Path, client: str | None, progress: bool | None = None
         **options,
         batch=plan.sweep.batch,
         to=path,
-        client=None if client is None else _cluster(client),
+        client=None if client is None else cluster(client),
         progress=progress,
     )
     failed = int((data.status != 0).sum())
@@ -34,12 +35,3 @@ def sweep(what: str, out: Path, client: str | None, progress: bool | None = None
     page = sweep_report(data, path.with_suffix(".html"), plan.title)
     print(page)
     return page
-
-
-def _cluster(address: str) -> Any:
-    try:
-        from distributed import Client  # pyright: ignore
-    except ImportError:
-        msg = "--client needs Dask: pip install carom[cluster]"
-        raise ValueError(msg) from None
-    return Client(address, timeout=10)

@@ -259,22 +259,27 @@ def planned(data: dict[str, Any], out: Path, blame: Blame, name: str) -> Plan:
 def _sweep(data: dict[str, Any], blame: Blame) -> Sweep:
     table, parameters = data["sweep"], data.get("parameters", {})
     _check_keys(table, _SWEEP, "sweep.", blame)
-    known, grid = inspect.signature(registry[data["model"]]).parameters, {}
-    for name, values in table.get("grid", {}).items():
-        key = f"sweep.grid.{name}"
+    known = inspect.signature(registry[data["model"]]).parameters
+    for name in table.get("grid", {}):
         if name not in known or name in parameters:
             what = "is given in [parameters] too" if name in parameters else f"is no parameter of {data['model']}"
-            blame.on(key, f"'{key}' {what}{did_you_mean(name, known)}")
-        if isinstance(values, dict) and set(values) == {"from", "to", "count"}:
-            count = blame.attempt([key], lambda v=values: whole(v["count"], f"{name}: count", 1))
-            values = np.linspace(values["from"], values["to"], count)
-        if not isinstance(values, (list, np.ndarray)) or not len(values) or np.asarray(values).dtype.kind not in "fi":
-            blame.on(key, f"'{key}' must be a list of numbers or {{from = ..., to = ..., count = ...}}")
-        grid[name] = np.asarray(values, float)
+            blame.on(f"sweep.grid.{name}", f"'sweep.grid.{name}' {what}{did_you_mean(name, known)}")
+    grid = {name: _axis(name, values, blame) for name, values in table.get("grid", {}).items()}
     if not grid:
         blame.on("sweep", "'sweep.grid' is missing: name at least one parameter and its values")
     keeps = blame.attempt(["sweep.keep"], lambda: [record(text, _KEEPS) for text in table.get("keep", ["final()"])])
     return Sweep(Builder(data["model"], parameters), grid, keeps, table.get("batch"))
+
+
+def _axis(name: str, values: Any, blame: Blame) -> np.ndarray:
+    """The values of a parameter: a list, or evenly spaced ones."""
+    key = f"sweep.grid.{name}"
+    if isinstance(values, dict) and set(values) == {"from", "to", "count"}:
+        count = blame.attempt([key], lambda: whole(values["count"], f"{name}: count", 1))
+        values = [float(x) for x in np.linspace(values["from"], values["to"], count)]
+    if not isinstance(values, list) or not values or np.asarray(values).dtype.kind not in "fi":
+        blame.on(key, f"'{key}' must be a list of numbers or {{from = ..., to = ..., count = ...}}")
+    return np.asarray(values, float)
 
 
 def _chosen(data: dict[str, Any], system: System, blame: Blame) -> tuple[AbstractMethod, AbstractStepping]:

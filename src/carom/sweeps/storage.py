@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import equinox as eqx
 import jax
 import numpy as np
 
@@ -135,27 +134,11 @@ def load_sweep(path: Any) -> xarray.Dataset:
 
 def identity(plan: Plan) -> dict[str, dict[str, str]]:
     """All that decides on the numbers of a sweep, by role: what its functions read, its cells, and how they are cut."""
-    asked = plan.asked
-    roles = {name: _told(getattr(asked, name)) for name in ("build", "t1", "h", "stepping", "keep")}
-    cells = {name: _told(values)[""] for name, values in plan.cells.values.items()}
-    cut = {"batch": str(plan.lanes), "static": ", ".join(asked.static), "device": jax.default_backend()}
-    return roles | {"method": dict(flat(describe(asked.method))), "cells": cells, "sweep": plan.facts | cut}
-
-
-def _told(thing: Any) -> dict[str, str]:
-    """What a function reads, or the numbers and functions of a record."""
-    if callable(thing) and not isinstance(thing, eqx.Module):
-        return {name: str(value) for name, value in reading(thing).items()}
-    found = {}
-    for path, leaf in jax.tree_util.tree_leaves_with_path(thing, is_leaf=_is_function):
-        place = jax.tree_util.keystr(path)
-        for name, value in reading(leaf).items():
-            found[f"{place}{name and '.'}{name}"] = str(value)
-    return found | {"kind": str(jax.tree.structure(jax.tree.map(lambda _: 0, thing, is_leaf=_is_function)))}
-
-
-def _is_function(thing: Any) -> bool:
-    return callable(thing) and not isinstance(thing, eqx.Module)
+    roles: dict[str, Any] = {name: getattr(plan.asked, name) for name in ("build", "t1", "h", "stepping", "keep")}
+    found = {role: {name: str(value) for name, value in reading(thing).items()} for role, thing in roles.items()}
+    cells = {name: str(reading(values)[""]) for name, values in plan.cells.values.items()}
+    cut = {"batch": str(plan.lanes), "static": ", ".join(plan.asked.static), "device": jax.default_backend()}
+    return found | {"method": dict(flat(describe(plan.asked.method))), "cells": cells, "sweep": plan.facts | cut}
 
 
 def _asked(path: Path) -> dict[str, Any]:

@@ -43,8 +43,7 @@ def sweep(
     """Run one system with many sets of numbers, and keep a few numbers of each run.
 
     `build` is traced once: its parameters are numbers that JAX does not know yet, so it uses `jax.numpy` where it
-    computes with them, and hands them to functions through `System(params=...)`. Runs go in batches over all cores, or
-    on an accelerator; memory does not grow with the length of the runs.
+    computes with them, and hands them to functions through `System(params=...)`. Memory does not grow with the runs.
 
     In the dataset every number that was kept has the dimensions of the cells. A cell that failed has NaN, `status`
     (a `carom.Status`, or -1 where the numbers themselves were refused) and `message`; the other cells are unharmed.

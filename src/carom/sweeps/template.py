@@ -127,7 +127,7 @@ class Template:
         self.rest = [None if is_number else leaf for leaf, is_number in zip(leaves, self.is_number)]
         _refuse_closures(self.rest)
         self.judges = [judge for _, judge in postponed]
-        self.findings = found
+        self.found = (found.names, found.shapes)
         own = (state, jnp.asarray(t1), jnp.asarray(system.jumps), [array for array, _ in postponed], found.values)
         return [jnp.asarray(leaf) for leaf, is_number in zip(leaves, self.is_number) if is_number], own
 
@@ -160,17 +160,18 @@ class Template:
         `begin_at` are coordinates and velocities to begin with in place of those that were built;
         where they are NaN those that were built stay.
         """
-        lanes, failed = self._look(numbers, begin_at)
-        running = [i for i in range(len(lanes.start.instants)) if i not in failed]
-        if not failed or not running:
-            return lanes
+        lanes = self._look(numbers, begin_at)
         which = np.arange(len(lanes.start.instants))
-        which[list(failed)] = running[0]
+        running = np.delete(which, list(lanes.failed))
+        if not lanes.failed or not running.size:
+            return lanes
+        which[list(lanes.failed)] = running[0]
         begin_at = begin_at and (begin_at[0][which], begin_at[1][which])
-        return self._look({name: x[which] for name, x in numbers.items()}, begin_at)[0]._replace(failed=failed)
+        good = self._look({name: x[which] for name, x in numbers.items()}, begin_at)
+        return good._replace(failed=lanes.failed)
 
-    def _look(self, numbers: dict[str, np.ndarray], begin_at: Any) -> tuple[Lanes, dict[int, str]]:
-        """The batch, and why some of its lanes cannot run."""
+    def _look(self, numbers: dict[str, np.ndarray], begin_at: Any) -> Lanes:
+        """The batch as it is, and why some of its lanes cannot run."""
         arrays, own = jax.tree.unflatten(self.structure, self.prepared(*jax.tree.leaves(numbers)))
         state, *others = own
         t1, jumps, doubts, found = jax.tree.map(np.asarray, others)
@@ -183,13 +184,13 @@ class Template:
         system, stepping, keeps = jax.tree.unflatten(self.parts, leaves)
         system_axes, stepping_axes, keeps_axes = jax.tree.unflatten(self.parts, flags)
         host = jax.tree.map(np.asarray, state)
-        found = Findings(found, self.findings.names, self.findings.shapes).on_host()
+        found = Findings(found, *self.found).on_host()
         failed = failing_lanes(found, system, lambda i: jax.tree.map(lambda x: x[i], host))
         ends, told = _ends(host.t, t1, jumps, self.segments)
         failed = told | failed | _misjudged(doubts, self.judges, len(t1))
         problem = Problem(system, self.method, stepping, None, stride(keeps.every), keeps)
         spread = Problem(system_axes, None, stepping_axes, None, None, keeps_axes)  # pyright: ignore
-        return Lanes(problem, Start(state, ends), spread, failed), failed
+        return Lanes(problem, Start(state, ends), spread, failed)
 
 
 def _ends(t0: np.ndarray, t1: np.ndarray, jumps: np.ndarray, segments: int) -> tuple[np.ndarray, dict[int, str]]:

@@ -68,6 +68,16 @@ def in_threads(plan: Plan, batches: list[Batch]) -> Iterator[tuple[Batch, Part]]
 # ---- other processes ------------------------------------------------------------------------------------------------
 
 
+def cluster(address: str) -> Any:
+    """The Dask client of a scheduler."""
+    try:
+        from distributed import Client  # pyright: ignore
+    except ImportError:
+        msg = f"a cluster at {address} needs Dask: pip install carom[cluster]"
+        raise ValueError(msg) from None
+    return Client(address, timeout=10)
+
+
 def size(client: Any) -> int:
     """How many batches a client runs at once."""
     if hasattr(client, "nthreads"):
