@@ -5,6 +5,7 @@ import pytest
 
 import carom
 from carom.pairs import Capacity
+from carom.reports import with_forces
 from carom.running import listing
 
 COUNT = 16
@@ -96,6 +97,9 @@ def test_columns_of_disks_carry_their_weight_down_to_the_floor():
     np.testing.assert_allclose(forces.force[floor], [[0.0, 12.0]] * 4, atol=1e-9)
     np.testing.assert_allclose(forces.point[floor][:, 1], 0.0, atol=1e-5)
     assert set(forces.strong.a[forces.strong.b == -1]) == {0, 1, 2, 3}
+    drawn = with_forces(sol)(sol.q, {}).shapes
+    ends = sum(np.isfinite(shape.points[-1]).all(axis=1).sum() for shape in drawn if shape.colour == "red")
+    assert ends == 2 * len(forces.strong.a)
 
 
 def test_lacey_s_index_tells_separate_kinds_from_mixed_ones(square):

@@ -69,8 +69,8 @@ def pushed_apart(
     """q moved along M^{-1} W_N^T by the least motion after which bodies overlap no more; velocities are left alone.
 
     A contact that opens by itself in the next step is not pushed, and every contact keeps the overlap that free motion
-    brings about in a step: what rests stays closed, and moves no more. The motion is shortened until it needs no more
-    energy than contacts `dissipated` in the step.
+    brings about in a step: what rests stays closed. The motion is shortened until it needs no more energy than contacts
+    `dissipated` in the step.
     """
     rows = contact_rows(system, t, q, u)
     n, force = rows.laws.contacts, system.force(t, q, u)

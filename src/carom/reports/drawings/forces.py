@@ -17,7 +17,7 @@ _MOST_ROWS = 50  # saved rows whose forces are found once more
 _MOST_BODIES = 4000
 _MOST_LINES = 300  # of a kind in a frame
 _WIDTHS = {1.0: 1.0, 2.0: 2.5, 4.0: 4.5}  # of chains that carry more than so many mean forces
-_ARROW = 2.0  # mean radii that the mean of the fastest moves are drawn long
+_ARROW = 4.0  # mean radii that the mean of the fastest moves are drawn long
 
 
 def with_forces(run: Solution) -> Draw:
@@ -37,8 +37,8 @@ def with_forces(run: Solution) -> Draw:
     def drawn(q: np.ndarray, arguments: dict[str, Any]) -> Drawing:
         picture = draw(origin_of(run)[0], q, arguments, run.labels)
         rows = np.searchsorted(np.sort(run.t), np.linspace(run.t.min(), run.t.max(), len(q)), side="right") - 1
-        shown = f"{picture.caption}; red: contact forces above their mean; grey: velocities"
-        return Drawing([*picture.shapes, Line(_moves(run, q, rows), "grey", 1.0), *_chains(run, rows)], shown)
+        shown = f"{picture.caption}; red: contact forces above their mean; thin: velocities"
+        return Drawing([*picture.shapes, Line(_moves(run, q, rows), "ink", 1.0), *_chains(run, rows)], shown)
 
     return drawn
 
