@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from carom import _config as _config
 from carom import keep, models, shapes, tableaux
+from carom._config import __version__
 from carom.bodies import Bodies
 from carom.joining import join
 from carom.methods.capturing.event_capturing import EventCapturing
@@ -64,8 +65,6 @@ from carom.tableaux import (
     lobatto_iiid,
     radau_iia,
 )
-
-__version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from carom import contact_problems, measures, papers, parts, plots, scenario

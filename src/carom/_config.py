@@ -5,6 +5,8 @@ from pathlib import Path
 
 import jax
 
+__version__ = "0.1.0"
+
 
 def cache_folder() -> Path:
     """The folder of carom's compiled programs: `CAROM_CACHE` if it names one, else the user's cache folder."""

@@ -15,6 +15,7 @@ from typing import Any
 import pandas
 import xarray
 
+from carom._config import __version__
 from carom.plain import describe
 from carom.solution import Solution
 from carom.systems.system import System
@@ -64,7 +65,7 @@ def attributes(solution: Solution) -> dict[str, Any]:
         "method": json.dumps(describe(solution.method)),
         "stepping": json.dumps(describe(solution.stepping)),
         "model": json.dumps(origin and [origin.name, origin.arguments]),
-        "carom": metadata.version("carom"),
+        "carom": __version__,
         "jax": metadata.version("jax"),
         "stats": json.dumps(solution.stats),
         "python": platform.python_version(),

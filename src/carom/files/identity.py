@@ -14,6 +14,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from carom._config import __version__
 from carom.methods.base import AbstractMethod
 from carom.plain import describe
 from carom.running.functions import reading
@@ -83,7 +84,7 @@ def refuse_another(now: dict[str, dict[str, str]], attributes: dict[str, Any]) -
 
 def versions(attributes: dict[str, Any]) -> str:
     """Which versions stored the run, if they are not those of now."""
-    now = {"carom": metadata.version("carom"), "jax": metadata.version("jax"), "Python": platform.python_version()}
+    now = {"carom": __version__, "jax": metadata.version("jax"), "Python": platform.python_version()}
     other = [f"{n} {attributes.get(n.lower())}, now {v}" for n, v in now.items() if attributes.get(n.lower()) != v]
     return f" (stored with {'; '.join(other)})" if other else ""
 

@@ -1,7 +1,7 @@
 """Sweeps over closed contacts of bodies: impulses colour by colour, and with them the velocities of bodies.
 
-Extrapolated alike, velocities need no new sum; they are summed anew where somebody looks. Products are those of
-kinetic energy, taken over the bodies: they do not depend on the room of lists.
+Extrapolated alike, velocities need no new sum; they are summed anew where somebody looks. Products of a
+sweep are taken over impulses in units of the root of energy.
 """
 
 from __future__ import annotations

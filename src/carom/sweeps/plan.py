@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from importlib import metadata
 from typing import Any
 
 import jax
 import numpy as np
 
+from carom._config import __version__
 from carom.arguments import did_you_mean, whole
 from carom.choice import planned
 from carom.state import shortened
@@ -72,7 +72,7 @@ class Plan:
     def facts(self) -> dict[str, str]:
         """What the sweep is, in words."""
         build = getattr(self.asked.build, "__qualname__", type(self.asked.build).__name__)
-        versions = {name: metadata.version(name) for name in ("carom", "jax")}
+        versions = {"carom": __version__, "jax": jax.__version__}
         return {"build": build, "method": type(self.asked.method).__name__, **versions}
 
     @property
