@@ -273,8 +273,7 @@ class Solution:
         columns = {name: values[rows] for name, values in self.columns.items()}
         columns["q"], columns["v"] = self.at(times)
         columns["t"], columns["elapsed"] = times, self.clock.turned(elapsed)
-        parts = (self.system, self.method, self.stepping)
-        sampled = Solution(*parts, columns, self.carry, self.timing, self.choice)
+        sampled = Solution(self.system, self.method, self.stepping, columns, self.carry, self.timing, self.choice)
         sampled.notes, sampled.keeps, sampled.kept = self.notes, self.keeps, self.kept
         if "event" in columns:
             sampled.events = self.events  # those between the times as well

@@ -10,7 +10,10 @@ METHOD = carom.MoreauMidpoint(solver=carom.AcceleratedGaussSeidel(tol=1e-5, max_
 
 @pytest.mark.slow
 def test_a_settled_box_is_as_dense_as_random_packings_of_disks_with_friction():
-    """Between loose (0.66 to 0.77) and hexagonal (0.907) [Brouwers2023], with 3 (friction) to 4 contacts (none)."""
+    """Above random loose packings, 0.66, and below the hexagonal one, 0.907 [Brouwers2023].
+
+    Counting forces against equations, rigid disks need three contacts each with friction and four without.
+    """
     box, state = carom.models.disks_in_box(120, friction=0.3)
     sol = carom.simulate(box, state, METHOD, t1=60.0, h=0.02, save_every=100)
     x, z = sol.q[-1].reshape(-1, 3), carom.measures.coordination(sol)
