@@ -77,8 +77,8 @@ class MoreauMidpoint(AbstractMethod):
     Args:
         solver: `SemismoothNewton()`, `PSOR()` or `PJOR()`; `AcceleratedGaussSeidel()` for listed pairs of bodies.
         projection: push bodies of listed pairs apart after each step that left them overlapping. Velocities stay as
-            they are, and no push needs more energy than contacts dissipated in the step. Sixty disks that fall into a box
-            took two and a half times as long with it.
+            they are, and no push needs more energy than contacts dissipated in the step. Sixty disks that fall into a
+            box took two and a half times as long with it.
 
     Example:
         >>> sol = carom.simulate(*carom.models.woodpecker(), carom.MoreauMidpoint(), t1=0.3, h=1e-5)
