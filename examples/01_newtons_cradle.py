@@ -16,4 +16,6 @@ def main(t1: float = 3000.0) -> carom.Solution:
 
 
 if __name__ == "__main__":
-    carom.plots.space_time(main()).savefig("cradle.png")
+    sol = main()
+    carom.plots.space_time(sol).savefig("cradle.png")
+    carom.report(sol, "cradle.html")

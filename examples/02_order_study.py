@@ -5,19 +5,18 @@ import numpy as np
 import carom
 
 
-def main(finest: float = 2.5e-4) -> dict[str, float]:
+def main(finest: float = 2.5e-4) -> tuple[np.ndarray, dict[str, list[float]]]:
     steps = np.array([8, 4, 2, 1]) * 4 * finest
     chain, state = carom.models.trimer()
     smooth = carom.regularise(chain)
     reference = carom.simulate(smooth, state, carom.ExplicitRK(carom.explicit(5)), t1=5.0, h=finest / 4)
-    orders = {}
+    errors = {}
     for name, system in (("(x, v)", chain), ("(x, w)", smooth)):
         runs = carom.simulate_batch(system, state, carom.IRK(carom.gauss(2)), t1=5.0, h=list(steps))
-        errors = [np.abs(run.q - reference.at(run.t)[0]).max() for run in runs]
-        orders[name] = carom.measures.observed_order(steps, errors)
-        print(f"Gauss-Legendre on {name}: observed order {orders[name]:.2f}")
-    return orders
+        errors[name] = [np.abs(run.q - reference.at(run.t)[0]).max() for run in runs]
+        print(f"Gauss-Legendre on {name}: observed order {carom.measures.observed_order(steps, errors[name]):.2f}")
+    return steps, errors
 
 
 if __name__ == "__main__":
-    main()
+    carom.plots.convergence(*main(), slopes={"(x, w)": 4}).savefig("orders.png")

@@ -24,4 +24,6 @@ def main(t1: float = 20.0) -> carom.Solution:
 
 
 if __name__ == "__main__":
-    main()
+    sol = main()
+    carom.plots.overview(sol).savefig("own_system.png")
+    carom.report(sol, "own_system.html")

@@ -16,4 +16,6 @@ def main(until: float = 0.15) -> carom.Solution:
 
 
 if __name__ == "__main__":
-    main()
+    sol = main()
+    carom.plots.contact_forces(sol).savefig("woodpecker.png")
+    carom.report(sol, "woodpecker.html")

@@ -18,4 +18,4 @@ def main(t1: float = 0.03) -> carom.Solution:
 
 
 if __name__ == "__main__":
-    main()
+    carom.report(main(), "squeezer.html")

@@ -34,4 +34,4 @@ def main(t1: float = 10.0) -> carom.Solution:
 
 
 if __name__ == "__main__":
-    main()
+    carom.plots.overview(main()).savefig("charge_on_a_sphere.png")

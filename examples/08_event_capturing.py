@@ -18,4 +18,5 @@ def main() -> dict[float, float]:
 
 
 if __name__ == "__main__":
-    main()
+    errors = main()
+    carom.plots.convergence(list(errors), {"Radau": list(errors.values())}, slopes={"Radau": 3}).savefig("errors.png")

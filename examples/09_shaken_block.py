@@ -22,8 +22,8 @@ def gap(q: Array) -> Array:
     return 1.0 - q
 
 
-def main() -> float:
-    """Run it in two ways, look and compare."""
+def main() -> carom.Solution:
+    """Run it in two ways, look and compare; returns the more precise run."""
     system = carom.System(
         mass=2.0,
         potential=potential,
@@ -53,8 +53,10 @@ def main() -> float:
     except ValueError as error:
         print(error)
     print(sol.to_pandas().shape)
-    return float(difference)
+    return fine
 
 
 if __name__ == "__main__":
-    main()
+    run = main()
+    carom.plots.overview(run).savefig("shaken_block.png")
+    carom.report(run, "shaken_block.html")

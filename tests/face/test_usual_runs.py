@@ -26,6 +26,11 @@ def test_every_model_comes_with_a_run_of_moderate_size(model):
     assert method.objection(system) is None
 
 
+@pytest.mark.parametrize("model", sorted(registry))
+def test_every_model_is_a_name_of_carom_models(model):
+    assert getattr(carom.models, model) is registry[model]
+
+
 def test_options_replace_what_the_model_brings(tmp_path):
     assert from_options("trimer", {}, {}, tmp_path).t1 == usual_runs["trimer"]["t1"]
     plan = from_options("trimer", {"stepping": "Constant(0.5)", "t1": 2.0}, {}, tmp_path)
