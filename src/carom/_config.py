@@ -5,7 +5,7 @@ from pathlib import Path
 
 import jax
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def cache_folder() -> Path:

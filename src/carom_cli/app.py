@@ -10,7 +10,7 @@ import re
 import signal
 import sys
 import warnings
-from importlib import metadata, util
+from importlib import util
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -87,11 +87,17 @@ def _end(message: object, code: int) -> None:
 
 def _models(incomplete: str) -> list[str]:
     """Names of models for completion, without importing JAX."""
+    return [
+        name for name in re.findall(r"import (\w+) as", _source("models/__init__.py")) if name.startswith(incomplete)
+    ]
+
+
+def _source(path: str) -> str:
+    """The text of a file of the library, which is not imported."""
     carom = util.find_spec("carom")
-    if carom is None or carom.origin is None:
-        return []
-    text = (Path(carom.origin).parent / "models" / "__init__.py").read_text(encoding="utf-8")
-    return [name for name in re.findall(r"import (\w+) as", text) if name.startswith(incomplete)]
+    assert carom is not None
+    assert carom.origin is not None
+    return (Path(carom.origin).parent / path).read_text(encoding="utf-8")
 
 
 What = Annotated[
@@ -102,7 +108,7 @@ What = Annotated[
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(f"carom {metadata.version('carom')}")
+        typer.echo("carom " + re.findall(r'__version__ = "(.*)"', _source("_config.py"))[0])
         raise typer.Exit
 
 
@@ -238,7 +244,7 @@ def paper(
 
 @app.command()
 def doctor() -> None:
-    """Versions, device, float64 and compilation cache."""
+    """Versions, device, float64, compilation cache, helpers, disk, and a run with a known answer."""
     from carom.cli import lists
 
     lists.doctor()

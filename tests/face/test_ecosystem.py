@@ -1,5 +1,8 @@
 """Bridges and displays."""
 
+import html
+import re
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -28,13 +31,25 @@ def test_what_diffrax_cannot_do_is_refused_by_name():
         carom.to_diffrax("system")
 
 
-def test_notebooks_show_the_system_and_the_evidence():
+def test_notebooks_show_the_system_the_evidence_and_a_player():
     chain, state = carom.models.trimer()
     assert all(word in chain._repr_html_() for word in ("trimer", "contact", "rate damping"))
     shown = carom.simulate(chain, state, carom.TailoredTheta(), t1=1.0, h=0.1)._repr_html_()
     assert "worst residual" in shown
-    assert shown.count("<polyline") == 3
+    page = html.unescape(re.search('<iframe [^>]*srcdoc="([^"]*)"', shown)[1])
+    assert page.startswith("<!doctype html>")
+    assert "</html>" in page
 
 
 def test_labels_are_escaped_in_notebooks():
     assert "<b>" not in carom.System(1.0, labels=("<b>",))._repr_html_()
+
+
+def test_columns_share_named_dimensions():
+    block, state = carom.models.block_on_belt()
+    sol = carom.simulate(block, state, carom.MoreauMidpoint(), t1=0.1, h=0.01)
+    data = sol.to_xarray()
+    assert {"q", "v"} <= {name for name in data if data[name].dims == ("time", "coordinate")}
+    assert {"impulse", "mode", "event", "work"} <= {name for name in data if data[name].dims == ("time", "law")}
+    assert set(data.sizes) == {"time", "coordinate", "law"}
+    assert len(sol.to_pandas()) == len(sol)

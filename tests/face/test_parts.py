@@ -12,6 +12,7 @@ import time
 
 import numpy as np
 import pytest
+import xarray
 
 import carom
 from carom.cli import runs
@@ -238,3 +239,13 @@ def test_a_model_in_si_units_says_so_in_files_and_figures(tmp_path):
     data = carom.load(tmp_path / "run.nc").data
     assert (data["q"].attrs["units"], data["v"].attrs["units"]) == ("m", "m s-1")
     assert [axes.get_ylabel() for axes in carom.plots.overview(sol).axes][:2] == ["q [m]", "v [m/s]"]
+
+
+def test_a_large_file_is_packed_without_loss(tmp_path, monkeypatch):
+    rows = np.random.default_rng(1).normal(size=200_000)
+    data = xarray.Dataset({"q": ("time", rows), "mode": ("time", np.zeros(200_000))})
+    files.write(data, tmp_path / "plain.nc")
+    monkeypatch.setattr(files, "_LARGE", 1)
+    files.write(data, tmp_path / "packed.nc")
+    assert (tmp_path / "packed.nc").stat().st_size < 0.6 * (tmp_path / "plain.nc").stat().st_size
+    assert files.read(tmp_path / "packed.nc").identical(files.read(tmp_path / "plain.nc"))

@@ -31,6 +31,12 @@ def test_every_model_is_a_name_of_carom_models(model):
     assert getattr(carom.models, model) is registry[model]
 
 
+def test_a_run_of_many_numbers_is_announced_with_what_to_do(tmp_path):
+    runs.announce_size(from_options("woodpecker", {}, {}, tmp_path))
+    with pytest.warns(UserWarning, match=r"1e\+08 rows of 14 numbers or more, 11 GB .* --save-every 100 keeps fewer"):
+        runs.announce_size(from_options("woodpecker", {"t1": 1.0, "h": 1e-8, "save_every": 1}, {}, tmp_path))
+
+
 def test_options_replace_what_the_model_brings(tmp_path):
     assert from_options("trimer", {}, {}, tmp_path).t1 == usual_runs["trimer"]["t1"]
     plan = from_options("trimer", {"stepping": "Constant(0.5)", "t1": 2.0}, {}, tmp_path)

@@ -6,6 +6,7 @@ import inspect
 import json
 import platform
 import re
+import shutil
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -87,14 +88,41 @@ def show(name: str, as_json: bool, picture: Path | None) -> None:
 
 
 def doctor() -> None:
-    """Versions, device, float64 and compilation cache."""
+    """Versions, device, float64, compilation cache, helpers, disk, and a run with a known answer."""
     import jax
     from rich.console import Console
 
+    from carom import __version__
+
     console = Console()
-    for package in ("carom", "jax", "jaxlib", "equinox", "numpy", "xarray"):
+    console.print(f"{'carom':10} {__version__}")
+    for package in ("jax", "jaxlib", "equinox", "numpy", "xarray"):
         console.print(f"{package:10} {metadata.version(package)}")
     console.print(f"{'python':10} {platform.python_version()}")
     console.print(f"{'device':10} {', '.join(str(d) for d in jax.devices())}")
     console.print(f"{'float64':10} {'on' if jax.config.read('jax_enable_x64') else 'off: set CAROM_X64=1'}")
-    console.print(f"{'cache':10} {getattr(jax.config, 'jax_compilation_cache_dir') or 'off'}")
+    cache = getattr(jax.config, "jax_compilation_cache_dir")
+    console.print(f"{'cache':10} {f'{cache}, {size_of(Path(cache)) / 1e6:.0f} MB' if cache else 'off'}")
+    for helper, use in {"ffmpeg": ".mp4 films", "chromium": "tests of reports"}.items():
+        console.print(f"{helper:10} {shutil.which(helper) or f'not found; only needed for {use}'}")
+    console.print(f"{'disk':10} {shutil.disk_usage('.').free / 1e9:.1f} GB free here")
+    if jax.default_backend() == "cpu":
+        console.print(f"{'gpu':10} none in use; where there is one: pip install 'jax[cuda13]'", markup=False)
+    console.print(f"{'self-test':10} {self_test()}")
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of the files of a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def self_test() -> str:
+    """An oscillator over one period, which must come back."""
+    import numpy as np
+
+    import carom
+
+    spring = carom.System(1.0, lambda q: 0.5 * q @ q)
+    sol = carom.simulate(spring, carom.State([1.0], [0.0]), carom.ExplicitRK(carom.explicit(4)), t1=2 * np.pi, h=0.01)
+    error = float(np.hypot(sol.q[-1, 0] - 1.0, sol.v[-1, 0]))
+    return f"{'passed' if error < 1e-8 else 'FAILED'}: an oscillator comes back to {error:.1e} after a period"

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import ast
 import json
+import math
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+_LARGE = 2e8  # bytes from which on a run is announced
+_OTHER_NUMBERS = 8  # of a row, besides coordinates and velocities
 
 
 def settings(pairs: list[str]) -> dict[str, Any]:
@@ -64,10 +69,30 @@ def solve(
     return told(plan.path, go, outputs)
 
 
+def announce_size(plan: Any) -> None:
+    """Warn of a run that will keep very many numbers, as far as its steps are known beforehand."""
+    from carom import Constant
+
+    if not isinstance(plan.stepping, Constant):
+        return
+    rows = abs(plan.t1 - float(plan.state.t)) / float(plan.stepping.h) / plan.save_every
+    numbers = plan.state.q.size + plan.state.v.size + _OTHER_NUMBERS
+    size = 8 * rows * numbers
+    if size > _LARGE:
+        what = f"{rows:.3g} rows of {numbers} numbers or more, {size / 1e9:.2g} GB before compression"
+        warnings.warn(f"this run keeps {what}; --save-every {_fewer(size)} keeps fewer", stacklevel=2)
+
+
+def _fewer(size: float) -> int:
+    """Of how many steps to keep one, so that a run of this size becomes moderate."""
+    return 10 ** max(1, math.ceil(math.log10(size / _LARGE)))
+
+
 def carry_out(plan: Any, progress: bool | None, every: float) -> Path:
     """Simulate a plan and write its files."""
     from carom.files.parts import simulate_to
 
+    announce_size(plan)
     outputs = outputs_of(plan)
 
     def go() -> Any:

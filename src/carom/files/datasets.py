@@ -20,7 +20,12 @@ from carom.plain import describe
 from carom.solution import Solution
 from carom.systems.system import System
 
-_DIMS = {"q": "coordinate", "v": "velocity", "v_minus": "velocity"}
+_SHARED = {
+    "coordinate": ("q", "v", "v_minus"),
+    "law": ("mode", "event", "impulse", "work"),
+    "constraint": ("multiplier",),
+}
+_APART = {"v": "velocity", "v_minus": "velocity", "impulse": "row", "work": "row"}
 _LONG_NAMES = {
     "time": "time",
     "elapsed": "time since the start",
@@ -45,7 +50,9 @@ def to_dataset(solution: Solution) -> xarray.Dataset:
     for name, values in solution.columns.items():
         if name == "t":
             continue
-        dims = [_DIMS.get(name, f"{name}_{i}") if i == 0 else f"{name}_{i}" for i in range(values.ndim - 1)]
+        dims = [f"{name}_{i}" for i in range(values.ndim - 1)]
+        if dims:
+            dims[0] = _dimension(solution.columns, name)
         variables[name] = (("time", *dims), values)
     coords: dict[str, Any] = {"time": solution.t}
     if solution.system.labels:
@@ -55,6 +62,15 @@ def to_dataset(solution: Solution) -> xarray.Dataset:
         if name in data.variables:
             data[name].attrs["long_name"] = long_name
     return _with_units(data, solution.system)
+
+
+def _dimension(columns: dict[str, Any], name: str) -> str:
+    """The dimension that a column shares with others; where it has another size, one of its own."""
+    for dimension, names in _SHARED.items():
+        if name in names:
+            first = next(columns[each] for each in names if each in columns)
+            return dimension if first.shape[1] == columns[name].shape[1] else _APART.get(name, f"{name}_0")
+    return f"{name}_0"
 
 
 def attributes(solution: Solution) -> dict[str, Any]:
@@ -86,7 +102,7 @@ def to_frame(run: Solution) -> pandas.DataFrame:
     names, table = run.labels, {}
     for column, values in run.columns.items():
         flat = values.reshape(len(values), math.prod(values.shape[1:]))
-        named = column in _DIMS and len(set(names)) == flat.shape[1]
+        named = column in _SHARED["coordinate"] and len(set(names)) == flat.shape[1]
         for i, entry in enumerate(flat.T):
             table[f"{column}.{names[i] if named else i}" if values.ndim > 1 else column] = entry
     return pandas.DataFrame(table).set_index("t")
