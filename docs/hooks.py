@@ -10,6 +10,9 @@ from mkdocs.structure.files import File
 import carom
 from carom.models.registry import registry
 
+NOTEBOOK = r"<!-- notebook (\S+) -->"
+WRITTEN = {"gallery": pages.gallery, "cards": pages.some_cards, "models": pages.models, "rest": pages.rest}
+
 
 def on_files(files, config):
     """Carry out all runs; add pictures, reports, and the pages of the gallery."""
@@ -19,7 +22,8 @@ def on_files(files, config):
     papers = {key: pages.item_jobs(key) for key in carom.papers.papers}
     entries = [entry for found in pages.entries().values() for entry in found]
     of_papers = [job for jobs in papers.values() for job in jobs.values()]
-    fill([*(entry.job for entry in entries), *made.values(), *of_papers, *starts.values()])
+    notebooks = [pages.notebook_job(path) for text in texts.values() for path in re.findall(NOTEBOOK, text)]
+    fill([*notebooks, *(entry.job for entry in entries), *made.values(), *of_papers, *starts.values()])
 
     def add(place, source):
         files.append(File.generated(config, Path(place).as_posix(), content=source))
@@ -43,9 +47,16 @@ def on_files(files, config):
 def on_page_markdown(markdown, page, config, files):
     """Fill in what was made, the gallery, the models, the items of a paper and parts of the reference."""
     del config, files
-    markdown = pages.with_made(markdown, Path(page.file.src_uri).stem)
-    for mark, write in {"gallery": pages.gallery, "models": pages.models, "rest": pages.rest}.items():
+    markdown = pages.with_made(markdown, page.file.src_uri)
+    for mark, write in WRITTEN.items():
         if f"<!-- {mark} -->" in markdown:
             markdown = markdown.replace(f"<!-- {mark} -->", write())
+    markdown = re.sub(NOTEBOOK, lambda found: pages.notebook(found[1]), markdown)
     markdown = re.sub(r"<!-- names ([\w.]+) -->", lambda found: pages.names(found[1]), markdown)
     return re.sub(r"<!-- items (\w+) -->", lambda found: pages.paper(found[1]), markdown)
+
+
+def on_page_content(html, page, config, files):
+    """Fill in what the cells of a notebook show, which is HTML already."""
+    del page, config, files
+    return pages.outputs(html)

@@ -23,14 +23,13 @@ LIVE = (
     "slider_crank_clearance",
     "double_pendulum",
     "block_on_belt",
-    "column_collapse",
     "relief_valve",
     "chaplygin_sleigh",
     "four_bar",
     "nonlinear_string",
 )
 #: Items of papers that take minutes: named, not drawn.
-LONG = ()
+LONG = {("studer2008", "fig2"), ("acary2012", "work_precision")}
 
 
 def figure(place: str, caption: str) -> str:
@@ -57,11 +56,15 @@ def snippets(markdown: str) -> Job | None:
     return Job("script", (code_of(markdown),)) if "<!-- made " in markdown else None
 
 
-def with_made(markdown: str, stem: str) -> str:
-    """`<!-- made FILE caption -->` becomes the file that the snippets of the page have written."""
-    return re.sub(
-        r"<!-- made (\S+) (.*?) -->", lambda found: figure(f"made/{stem}/{found[1]}", found[2]), markdown, flags=re.S
-    )
+def with_made(markdown: str, page: str) -> str:
+    """Put in what was made.
+
+    `<!-- made FILE caption -->` is what the snippets of the page have written, `<!-- item PAPER NAME caption -->` the
+    figure of an item.
+    """
+    stem, up = Path(page).stem, "../" * page.count("/")
+    markdown = re.sub(r"<!-- made (\S+) (.*?) -->", lambda m: figure(f"made/{stem}/{m[1]}", m[2]), markdown)
+    return re.sub(r"<!-- item (\S+) (\S+) (.*?) -->", lambda m: figure(f"{up}papers/{m[1]}/{m[2]}.png", m[3]), markdown)
 
 
 # ---------------------------------------------------------------------------------------------------- gallery
@@ -140,6 +143,11 @@ def entries() -> dict[str, list[Entry]]:
     return {"Models": live_models(), "Examples": examples(), "Scenario files": scenarios()}
 
 
+def some_cards() -> str:
+    """A row of cards."""
+    return f'<div class="cards">{"".join(entry.card() for entry in live_models()[:4])}</div>\n'
+
+
 def gallery() -> str:
     """All cards."""
     parts = []
@@ -214,6 +222,37 @@ def item(key: str, name: str, job: Job, about: str) -> str:
         rows.append(f"| {' | '.join(cell.replace('|', '&#124;') for cell in claim)} |")
     drawn = figure(f"{key}/{name}.png", about) if (job.folder / "figure.png").exists() else ""
     return "\n".join(rows) + f"\n\n{drawn}"
+
+
+# ---------------------------------------------------------------------------------------------------- notebook
+
+
+def notebook_job(path: str) -> Job:
+    """The run of a notebook."""
+    return Job("notebook", ((ROOT / path).read_text(encoding="utf-8"),))
+
+
+def notebook(path: str) -> str:
+    """The cells of a notebook; `outputs` fills in what they show."""
+    parts, count = [], 0
+    for cell in json.loads((ROOT / path).read_text(encoding="utf-8"))["cells"]:
+        text = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            parts.append(text)
+        else:
+            parts.append(f"```python\n{text}\n```\n\n<!-- output {path} {count} -->")
+            count += 1
+    return "\n\n".join(parts)
+
+
+def outputs(html: str) -> str:
+    """Fill in what the cells of a notebook show."""
+
+    def output(found: re.Match[str]) -> str:
+        shown = json.loads(notebook_job(found[1]).read("outputs.json"))[int(found[2])]
+        return f'<div class="output">{shown}</div>'
+
+    return re.sub(r"<!-- output (\S+) (\d+) -->", output, html)
 
 
 # ---------------------------------------------------------------------------------------------------- reference

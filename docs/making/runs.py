@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+import base64
 import contextlib
+import html
 import json
 import warnings
 from pathlib import Path
+from typing import Any
 
 import carom
 from carom.cli import runs
@@ -50,6 +54,31 @@ def item(key: str, name: str) -> None:
     Path("claims.json").write_text(json.dumps(shown), encoding="utf-8")
     if figure is not None:
         figure.savefig("figure.png", dpi=110)
+
+
+def notebook(text: str) -> None:
+    """A notebook: of every cell what its last line shows, as HTML."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    cells = json.loads(text)["cells"]
+    with told():
+        outputs = [shown("".join(cell["source"]), names) for cell in cells if cell["cell_type"] == "code"]
+    Path("outputs.json").write_text(json.dumps(outputs), encoding="utf-8")
+
+
+def shown(code: str, names: dict[str, Any]) -> str:
+    """Run a cell; what its last line is worth, as a notebook shows it."""
+    tree = ast.parse(code)
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, "cell", "exec"), names)
+    if last is None:
+        return ""
+    value = eval(compile(ast.Expression(last.value), "cell", "eval"), names)
+    written = value._repr_html_() if hasattr(value, "_repr_html_") else None
+    if written is not None:
+        return written
+    if hasattr(value, "_repr_png_"):
+        return f'<img alt="figure" src="data:image/png;base64,{base64.b64encode(value._repr_png_()).decode()}">'
+    return f"<pre>{html.escape(repr(value))}</pre>"
 
 
 @contextlib.contextmanager

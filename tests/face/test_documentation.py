@@ -1,11 +1,13 @@
 """Everything shown is run: the Python of README and docs, the scenarios of the docs, the links between pages."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from carom.files.scenario import read
+from docs.making.runs import notebook
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -23,12 +25,13 @@ def name(page):
     return page.relative_to(ROOT).as_posix()
 
 
-SLOW = ("docs/many_bodies.md",)
+def built(page):
+    """Whether the documentation build runs the snippets of a page and shows what they make; a failure ends it."""
+    return "<!-- made " in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
-    "page",
-    [pytest.param(p, id=name(p), marks=[pytest.mark.slow] if name(p) in SLOW else []) for p in with_code("python")],
+    "page", [pytest.param(p, id=name(p), marks=[pytest.mark.slow] if built(p) else []) for p in with_code("python")]
 )
 def test_the_snippets_of_a_page_run_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -48,6 +51,21 @@ def test_the_scenarios_of_a_page_are_valid(page, tmp_path):
 def test_links_between_pages_lead_somewhere(page):
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
         assert (page.parent / target).exists()
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if built(p)], ids=name)
+def test_what_a_page_shows_is_written_by_its_snippets(page):
+    code = "\n".join(blocks(page, "python"))
+    assert all(f'"{made}"' in code for made in re.findall(r"<!-- made (\S+)", page.read_text(encoding="utf-8")))
+
+
+def test_the_tutorial_notebook_runs_and_shows_players_figures_and_tables(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    notebook((ROOT / "examples" / "tutorial.ipynb").read_text(encoding="utf-8"))
+    shown = json.loads((tmp_path / "outputs.json").read_text(encoding="utf-8"))
+    assert sum("<iframe" in output for output in shown) == 1
+    assert sum("data:image/png" in output for output in shown) == 2
+    assert sum("<table" in output for output in shown) == 3
 
 
 def test_every_page_is_in_the_navigation():

@@ -7,6 +7,7 @@ import math
 import platform
 import shlex
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -64,7 +65,7 @@ def to_dataset(solution: Solution) -> xarray.Dataset:
     return _with_units(data, solution.system)
 
 
-def _dimension(columns: dict[str, Any], name: str) -> str:
+def _dimension(columns: Mapping[str, Any], name: str) -> str:
     """The dimension that a column shares with others; where it has another size, one of its own."""
     for dimension, names in _SHARED.items():
         if name in names:
