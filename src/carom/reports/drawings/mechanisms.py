@@ -78,7 +78,7 @@ def slider_crank_clearance(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     slot = [ground(left, right, -wall), ground(left, right, wall, below=False)]
     slider = Line(box(shown, zoom * q[:, 2], half_length, half_height), "orange", fill=True)
     linkage = _linkage(chain([0.0, 0.0], crank, shown), 0.006)
-    return Drawing([*slot, slider, *linkage], "play in the slot enlarged tenfold")
+    return Drawing([*slot, slider, *linkage], "play in the slot enlarged tenfold", to_scale=False)
 
 
 @drawing("four_bar")
@@ -142,4 +142,4 @@ def structural_frame(q: np.ndarray, a: dict[str, Any]) -> Drawing:
         shapes += [Line(left, "ink"), Line(left + np.array([1.0, 0.0]), "ink")]
         shapes += [Line(np.stack([left[:, k], left[:, k] + [1.0, 0.0]], 1), "blue", 5.0) for k in range(1, storeys + 1)]
     tie = np.stack([stack(1.0 + floors[:, 0, -1], storeys), stack(2.0 + floors[:, 1, -1], storeys)], 1)
-    return Drawing([*shapes, Line(tie, "orange", 3.0)], "displacements enlarged")
+    return Drawing([*shapes, Line(tie, "orange", 3.0)], "displacements enlarged", to_scale=False)
