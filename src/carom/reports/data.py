@@ -114,10 +114,12 @@ def shape_data(shape: Any) -> dict[str, Any]:
 
 
 def _solid(shape: Solid) -> dict[str, Any]:
-    poses = np.concatenate([np.atleast_2d(shape.position), np.atleast_2d(shape.quaternion)], axis=1)
+    position, quaternion = np.atleast_2d(shape.position), np.atleast_2d(shape.quaternion)
+    frames = max(len(position), len(quaternion))
+    poses = np.concatenate([np.broadcast_to(a, (frames, a.shape[1])) for a in (position, quaternion)], axis=1)
     faces = [list(map(int, face)) for face in shape.faces]
     plain = {"kind": "solid", "colour": shape.colour, "corners": single(shape.corners), "faces": faces}
-    return plain | {"frames": len(poses), "poses": single(poses)}
+    return plain | {"frames": frames, "poses": single(poses)}
 
 
 def view_box(picture: Drawing) -> list[float]:

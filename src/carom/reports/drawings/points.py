@@ -37,11 +37,11 @@ def touches_of(system: System, laws: Laws, times: np.ndarray, q: np.ndarray) -> 
     some = np.unique(np.linspace(0, len(times) - 1, _LOOKS).astype(int))
     W = np.asarray(jax.vmap(directions)(times[some], q[some]))[:, :, list(plane)]
     W = W[np.searchsorted(some, np.arange(len(times)), side="right") - 1]
-    tangents, owners = np.zeros_like(W[:, : laws.contacts]), column_owners(laws, W.shape[1])
-    for column in range(laws.contacts, W.shape[1]):
-        if owners[column] < laws.contacts:
-            tangents[:, owners[column]] = W[:, column]
-    return Touches(np.repeat(q[:, None, list(plane)], laws.contacts, axis=1), W[:, : laws.contacts], tangents)
+    n = laws.contacts + laws.elements
+    normals, tangents = np.zeros((2, len(times), n, 2))
+    for column, owner in list(enumerate(column_owners(laws, W.shape[1])))[::-1]:
+        (tangents if laws.contacts <= column and owner < laws.contacts else normals)[:, owner] = W[:, column]
+    return Touches(np.repeat(q[:, None, list(plane)], n, axis=1), normals, tangents)
 
 
 def walls_of(system: System, q: np.ndarray, size: float) -> list[Line]:
