@@ -6,6 +6,9 @@ from contextlib import contextmanager
 
 import pytest
 
+#: What a page needs where nothing is shown.
+EMPTY = {"title": "", "subtitle": "", "caption": "", "box": [0, 0, 1, 1], "events": None, "in_space": False}
+EMPTY |= {name: [] for name in ("drawing", "plots", "evidence", "provenance", "again")}
 FLAGS = [
     "--no-sandbox",
     "--disable-gpu",

@@ -104,25 +104,22 @@ def test_films_paint_the_same_shapes(model):
 
 
 def test_every_drawing_shows_and_moves_in_a_browser(tmp_path):
-    from carom.reports.data import packed, shapes
+    from carom.reports.data import stage
     from carom.reports.page import page
 
-    from .browser import opened
+    from .browser import EMPTY, opened
 
     texts = {}
     for model in register:
         q = motion(model, 9)
         picture = draw(model, q, {})
-        empty = {"subtitle": "", "caption": "", "events": None}
-        empty |= {name: [] for name in ("plots", "evidence", "provenance", "again")}
-        data = empty | {"title": model, "times": packed(np.linspace(0, 1, 9)), "box": view_box(picture)}
-        texts[model] = page(data | {"drawing": shapes(picture)})
+        texts[model] = page(EMPTY | {"title": model} | stage(picture, np.linspace(0, 1, 9)))
     file = tmp_path / "drawing.html"
     file.write_text(texts["trimer"])
     with opened(file, width=500, height=400) as (view, troubles):
         for model, text in texts.items():
             file.write_text(text)
             view.goto(file.as_uri())
-            frames = {view.evaluate(f"show({i}), document.getElementById('scene').toDataURL()") for i in (0, 3, 8)}
+            frames = {view.evaluate(f"showAt({t}), scene.canvas.toDataURL()") for t in (0, 0.375, 1)}
             assert len(frames) == 3, model
             assert troubles == [], model

@@ -13,7 +13,8 @@ from carom.cli import runs
 from carom.files.datasets import attributes
 from carom.files.text import record
 from carom.plain import describe, spelt
-from carom.reports.data import names_of, payload, picture_of
+from carom.reports.curves import names_of
+from carom.reports.data import payload, picture_of
 
 from .test_cli import called
 from .test_report import data_of
@@ -134,7 +135,7 @@ def test_energy_against_its_start_and_penetration_are_drawn_over_time(block):
 
 def test_a_film_draws_what_the_report_draws(block, tmp_path):
     picture = picture_of(block, block.t)
-    assert picture.caption == "the point (x, y) and its path"
+    assert picture.caption.startswith("the point (x, y) and its path; red: contact forces")
     seen = []
 
     def mine(q, arguments):

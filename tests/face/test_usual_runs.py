@@ -9,7 +9,8 @@ import carom
 from carom.cli import runs
 from carom.files.scenario import from_options
 from carom.models.registry import registry, usual_runs
-from carom.reports.data import contacts, payload
+from carom.reports.curves import contacts
+from carom.reports.data import payload
 
 from .test_cli import called
 

@@ -11,7 +11,7 @@ import carom
 from carom import keep
 from carom.keep.keeps import Keeps
 from carom.methods.base import Gives
-from carom.reports.data import at
+from carom.reports.curves import at
 from carom.running.evidence import created_energy
 from carom.running.run import prepare
 from carom.systems.backward import backward

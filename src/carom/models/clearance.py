@@ -11,6 +11,7 @@ from carom.systems.contact import Contacts
 from carom.systems.system import System
 
 _CORNERS = jnp.array([[-1.0, 1.0], [1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])  # along and across the slider
+_NAMES = ("upper left", "upper right", "lower left", "lower right")
 
 
 def _mass(q, p):
@@ -64,7 +65,7 @@ def slider_crank_clearance(
     p = {"l_1": 0.153, "l_2": 0.306, "half_length": 0.05, "half_height": 0.025, "gravity": 9.81}
     p |= {"m_1": 0.038, "m_2": 0.038, "m_3": 0.076, "J_1": 7.4e-5, "J_2": 5.9e-4, "J_3": 2.7e-6}
     slip = _slips if is_traced(friction) or friction else None
-    contacts = Contacts(_gaps, slip=slip, friction=friction, restitution=restitution)
+    contacts = Contacts(_gaps, slip=slip, friction=friction, restitution=restitution, names=_NAMES)
     p |= {"clearance": real(clearance)}
     system = System(_mass, _weight, params=p, contacts=contacts, labels=("th1", "th2", "th3"), units="rad")
     return system, State(angles, rates)

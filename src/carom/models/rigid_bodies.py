@@ -52,7 +52,13 @@ def rocking_block(
         numpy_for(mass, inertia).array([mass, mass, inertia]),
         _weight_of_body,
         params={"weight": mass * gravity, "half_width": real(a), "half_height": real(b)},
-        contacts=Contacts(_corner_heights, slip=_corner_places, friction=friction, restitution=restitution),
+        contacts=Contacts(
+            _corner_heights,
+            slip=_corner_places,
+            friction=friction,
+            restitution=restitution,
+            names=("left corner", "right corner"),
+        ),
         labels=("x", "y", "phi"),
         units=("m", "m", "rad"),
     )
@@ -94,6 +100,7 @@ def super_ball(
         friction=friction,
         restitution=restitution,
         tangential_restitution=tangential_restitution,
+        names=("floor", "ceiling"),
     )
     system = System(
         numpy_for(mass, inertia).array([mass, mass, inertia]),

@@ -54,7 +54,8 @@ def woodpecker(start: str = "A", friction: float = 0.3, beak_restitution: float 
     m, l, L = p["m_S"], p["l_M"], p["l_G"]
     M = [[m + p["m_M"], m * l, m * L], [m * l, p["J_M"] + m * l**2, m * l * L], [m * L, m * l * L, p["J_S"] + m * L**2]]
     restitution = numpy_for(beak_restitution).array([beak_restitution, 0.0, 0.0])
-    contacts = Contacts(_gaps, slip_velocity=_slips, friction=friction, restitution=restitution)
+    names = ("beak", "lower sleeve", "upper sleeve")
+    contacts = Contacts(_gaps, slip_velocity=_slips, friction=friction, restitution=restitution, names=names)
     system = System(
         np.array(M), _energy, params=p, contacts=contacts, labels=("y", "phi_M", "phi_S"), units=("m", "rad", "rad")
     )

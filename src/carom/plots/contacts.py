@@ -54,7 +54,7 @@ def _called(laws: Laws, i: int) -> str:
     return laws.called(i) if i < laws.contacts else str(i)
 
 
-def _contact_of_column(laws: Laws, count: int) -> np.ndarray:
+def column_owners(laws: Laws, count: int) -> np.ndarray:
     """The contact or element, by number, of each column of `impulse`."""
     blocks = ((0, laws.tangential), (laws.contacts, laws.sliders))
     friction = [
@@ -74,7 +74,7 @@ def forces_and_impacts(run: Any) -> tuple[Series, Series]:
     hit = np.zeros(P.shape, bool)
     if laws is not None and "event" in c:
         struck = np.isin(c["event"][1:, : laws.contacts], (Event.CLOSES, Event.BOUNCES))
-        for j, i in enumerate(_contact_of_column(laws, P.shape[1])):
+        for j, i in enumerate(column_owners(laws, P.shape[1])):
             hit[:, j] = struck[:, i] if i < laws.contacts else False
     forces = {name: (t[~hit[:, j]], P[~hit[:, j], j] / h[~hit[:, j]]) for j, name in enumerate(names[: P.shape[1]])}
     impacts = {name: (t[hit[:, j]], P[hit[:, j], j]) for j, name in enumerate(names[: P.shape[1]]) if hit[:, j].any()}

@@ -60,7 +60,9 @@ def worst(account: Account) -> list[list[str]]:
 def exchanged(account: Account) -> float:
     """The largest kinetic energy and the largest change of the potential one, in which changes are measured."""
     rows = np.isfinite(account.energy)
-    return float(np.max(np.abs(account.kinetic[rows]), initial=0.0) + np.ptp(account.potential[rows])) or 1.0
+    if not rows.any():
+        return 1.0
+    return float(np.max(np.abs(account.kinetic[rows])) + np.ptp(account.potential[rows])) or 1.0
 
 
 def from_nowhere(run: Solution) -> list[list[str]]:

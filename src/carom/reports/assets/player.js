@@ -1,134 +1,104 @@
 "use strict";
-// The animation and everything around it.
-const data = JSON.parse(document.getElementById("data").textContent);
-const by = (id) => document.getElementById(id);
-const times = doublesOf(data.times), last = times.length - 1;
-for (const shape of data.drawing) {
-  shape.points = floatsOf(shape.points);
-  if (shape.radius) shape.radius = floatsOf(shape.radius);
-  if (shape.shade) shape.shade = floatsOf(shape.shade);
-}
+// Play, keys, tables, and the address of what is shown.
+const GROUPS = { planes: "planes", course: "course" };
+const MAKERS = { lines: Lines, modes: Modes, image: Picture, points: Plane };
+const plots = data.plots.map((p) => new MAKERS[p.kind](p, by(GROUPS[p.group] || "plots")));
 
-const scene = {
-  draw(frame) {
-    const [g, w, h] = fitted(by("scene"));
-    const [left, bottom, right, top] = data.box;
-    const scale = Math.min(w / (right - left), h / (top - bottom));
-    const x = (v) => w / 2 + (v - (left + right) / 2) * scale, y = (v) => h / 2 - (v - (bottom + top) / 2) * scale;
-    for (const s of data.drawing) {
-      const start = 2 * s.n * Math.min(frame, s.frames - 1);
-      this[s.kind](g, s, (i) => [x(s.points[start + 2 * i]), y(s.points[start + 2 * i + 1])], scale, Math.min(frame, s.frames - 1));
-    }
-  },
-  line(g, s, at) {
-    g.strokeStyle = g.fillStyle = colour(s.colour);
-    g.lineWidth = s.width;
-    g.lineJoin = g.lineCap = "round";
-    g.setLineDash(s.dashed ? [6, 6] : []);
-    g.beginPath();
-    let open = false;
-    for (let i = 0; i < s.n; i++) {
-      const [px, py] = at(i);
-      if (isNaN(px)) { open = false; continue; }
-      open ? g.lineTo(px, py) : g.moveTo(px, py);
-      open = true;
-    }
-    if (s.fill) { g.globalAlpha = +colour("fill"); g.fill(); g.globalAlpha = 1; }
-    g.stroke();
-    g.setLineDash([]);
-  },
-  circles(g, s, at, scale, frame) {
-    const ink = colour(s.colour), hot = colour("orange");
-    for (let i = 0; i < s.n; i++) {
-      const [px, py] = at(i);
-      g.beginPath();
-      g.arc(px, py, Math.max(s.radius[i] * scale, 1), 0, 2 * Math.PI);
-      g.strokeStyle = ink;
-      g.lineWidth = s.fill && s.radius[i] * scale < 4 ? 0.5 : 1.5;
-      if (s.fill) {
-        g.fillStyle = ink;
-        g.globalAlpha = s.shade ? 0.25 : 0.85;
-        g.fill();
-        if (s.shade) { g.fillStyle = hot; g.globalAlpha = Math.min(1, s.shade[frame * s.n + i]); g.fill(); }
-        g.globalAlpha = 1;
-      }
-      g.stroke();
-    }
-  },
-  spring(g, s, at) {
-    const [[ax, ay], [bx, by_]] = [at(0), at(1)], length = Math.hypot(bx - ax, by_ - ay) || 1;
-    const ux = (bx - ax) / length, uy = (by_ - ay) / length, size = Math.min(9, length / 3 + 3), n = 2 * s.coils;
-    g.strokeStyle = colour(s.colour);
-    g.lineWidth = s.width;
-    g.beginPath();
-    g.moveTo(ax, ay);
-    for (let i = 1; i < n; i++) {
-      const along = length * (0.12 + (0.76 * i) / n), across = i % 2 ? size : -size;
-      g.lineTo(ax + ux * along - uy * across, ay + uy * along + ux * across);
-    }
-    g.lineTo(bx, by_);
-    g.stroke();
-  },
-};
+// Phase portrait and spectrum of what moves.
+const moving = plots.filter((p) => p.kind === "lines" && ["coordinates", "velocities"].includes(p.title));
+const series = moving.flatMap((p) => p.series.map((s) => ({ ...s, told: `${p.title === "velocities" ? "velocity" : "coordinate"}: ${s.name}` })));
+if (series.length && series[0].t.length > 3) plots.push(new Portrait(series, by("planes")), new Spectrum(series, by("planes")));
+for (const id of ["planes", "course"]) by(`${id}-card`).hidden = !by(id).children.length;
+link.views.push(scene);
 
-const link = {
-  range: [times[0], times[last]],
-  time: times[0],
-  dark: () => document.documentElement.classList.contains("dark"),
-  seek(t) { pause(); show(last * (t - times[0]) / (times[last] - times[0] || 1)); },
-  zoom(t, factor) {
-    const [a, b] = this.range, low = t - (t - a) * factor, high = t + (b - t) * factor;
-    if (high - low < 1e-11 * Math.max(Math.abs(a), Math.abs(b))) return;
-    this.range = factor === Infinity || high - low >= times[last] - times[0] ? [times[0], times[last]]
-      : [Math.max(low, times[0]), Math.min(high, times[last])];
-    plots.forEach((p) => p.draw());
-  },
-};
-const plots = data.plots.map((p) => new Plot(p, by("plots"), link));
-
-let position = 0, playing = false, before = 0;
-function show(frame) {
-  position = Math.min(Math.max(frame, 0), last);
-  const whole = Math.round(position);
-  link.time = times[whole];
-  by("scrub").value = whole;
-  by("clock").textContent = `t = ${link.time.toPrecision(4)} ${data.time_unit || ""}`;
+let playing = false, clock = 0, told = 0;
+function showAt(t) {
+  link.time = Math.min(Math.max(t, whole[0]), whole[1]);
+  by("scrub").value = link.time;
+  by("scrub").setAttribute("aria-valuetext", `t = ${number(link.time)} ${unit}`);
+  by("clock").textContent = `t = ${link.time.toPrecision(5)} ${unit}`;
   tellModes();
-  scene.draw(whole);
-  plots.forEach((p) => p.draw());
+  link.draw();
+  if (!playing || performance.now() - told > 150) tellValues();
 }
+function tellValues() { told = performance.now(); for (const p of plots) p.tell(); }
 // Under the drawing: which contact is closed, sticks or slips now.
 function tellModes() {
   const laws = plots.find((p) => p.kind === "modes");
   if (!laws) return;
-  by("modes").replaceChildren(...laws.at(link.time).slice(0, 12).map(([name, mode]) => {
-    const span = document.createElement("span"), dot = document.createElement("b");
+  const now = laws.at(link.time).slice(0, 12), text = now.map(([name, mode]) => `${name} ${laws.words[mode]}`);
+  if (by("modes").dataset.now === text.join()) return;
+  by("modes").dataset.now = text.join();
+  by("modes").replaceChildren(...now.map(([, mode], i) => {
+    const dot = el("b");
     dot.style.background = colour(MODE_HUES[mode] || "red");
-    span.append(dot, `${name} ${laws.words[mode]}`);
-    return span;
+    return el("span", {}, dot, text[i]);
   }));
 }
-function pause() { playing = false; by("play").textContent = "▶"; }
+
+// Seconds of the run per second of the reader: the shown range in ten seconds, or as in reality.
+function pace() {
+  const chosen = by("speed").value;
+  return chosen === "real" ? 1 : ((link.range[1] - link.range[0]) / 10) * chosen;
+}
+function tellPace() { by("pace").textContent = by("speed").value === "real" ? "" : `1 s shows ${number(pace(), 3)} ${unit || "of time"}`; }
+function pause() {
+  if (playing) remember();
+  playing = false;
+  by("play").textContent = "▶";
+  by("play").setAttribute("aria-label", "play");
+}
 function play() {
-  if (position >= last) position = 0;
+  const [a, b] = link.range;
+  if (link.time >= b || link.time < a) link.time = a;
   playing = true;
-  before = performance.now();
+  clock = performance.now();
   by("play").textContent = "❚❚";
+  by("play").setAttribute("aria-label", "pause");
   requestAnimationFrame(tick);
 }
 function tick(now) {
   if (!playing) return;
-  // the whole run takes ten seconds at speed 1
-  position += ((now - before) / 10000) * last * by("speed").value;
-  before = now;
-  show(position);
-  position >= last ? pause() : requestAnimationFrame(tick);
+  const [a, b] = link.range, next = link.time + (Math.max(now - clock, 0) / 1000) * pace();
+  clock = now;
+  if (next >= b && !by("loop").checked) { showAt(b); pause(); tellValues(); return; }
+  showAt(next >= b ? a : next);
+  requestAnimationFrame(tick);
+}
+// The scrubber spans the shown range, with a mark for every event in it.
+function ranged() {
+  [by("scrub").min, by("scrub").max] = link.range;
+  by("scrub").value = link.time;
+  by("all").hidden = link.range[0] === whole[0] && link.range[1] === whole[1];
+  tellPace();
+  const [g, w, h] = fitted(by("marks")), [a, b] = link.range;
+  g.fillStyle = colour("purple");
+  if (data.events) for (const t of data.events.times) if (t >= a && t <= b) g.fillRect(8 + ((t - a) / (b - a)) * (w - 16) - 0.5, 0, 1.2, h);
+}
+function toEvent(way) {
+  if (!data.events) return;
+  const found = way > 0 ? data.events.times.find((t) => t > link.time) : data.events.times.findLast((t) => t < link.time);
+  if (found !== undefined) { link.seek(found); if (found < link.range[0] || found > link.range[1]) link.pan(found - (link.range[0] + link.range[1]) / 2); }
+}
+
+// The address: #t=0.5&from=0.2&to=0.8, and the view of a drawing in space.
+function remember() {
+  const parts = { t: link.time };
+  if (!by("all").hidden) [parts.from, parts.to] = link.range;
+  if (data.in_space) parts.view = [eye.turn, eye.lift, eye.zoom].map((v) => v.toFixed(3));
+  try { history.replaceState(null, "", "#" + Object.entries(parts).map(([k, v]) => `${k}=${v}`).join("&")); } catch { /* pages in frames without an address */ }
+}
+function recall() {
+  const found = new URLSearchParams(location.hash.slice(1)), at = (name) => parseFloat(found.get(name));
+  if (found.get("view")) [eye.turn, eye.lift, eye.zoom] = found.get("view").split(",").map(Number);
+  if (isFinite(at("from")) && isFinite(at("to"))) link.window(at("from"), at("to"));
+  showAt(isFinite(at("t")) ? at("t") : link.range[0]);
 }
 
 function table(place, rows, names) {
   const row = (cells, tag) => {
     const tr = place.insertRow();
-    for (const cell of cells) { const td = document.createElement(tag); td.textContent = cell; tr.append(td); }
+    cells.forEach((cell, i) => tr.append(el(names || i ? tag : "th", names ? (tag === "th" ? { scope: "col" } : {}) : i ? {} : { scope: "row" }, cell)));
     return tr;
   };
   if (names) row(names, "th");
@@ -138,38 +108,77 @@ function table(place, rows, names) {
 by("title").textContent = data.title;
 by("subtitle").textContent = data.subtitle;
 by("caption").textContent = data.caption;
+by("thinned").textContent = data.thinned || "";
 table(by("evidence"), data.evidence);
 table(by("provenance"), data.provenance);
 for (const [name, text] of data.again) {
-  const head = document.createElement("h3"), button = document.createElement("button"), code = document.createElement("pre");
-  head.textContent = name;
-  button.textContent = "copy";
-  code.textContent = text;
+  const code = el("pre", { textContent: text, tabIndex: 0 }), button = el("button", { type: "button", textContent: "copy", "aria-label": `copy ${name}` });
   button.addEventListener("click", () => {
     getSelection().selectAllChildren(code);
     button.textContent = document.execCommand("copy") ? "copied" : "copy: Ctrl-C";
   });
-  head.append(button);
-  by("again").append(head, code);
+  by("again").append(el("h3", {}, name, button), code);
+}
+by("again-card").hidden = !data.again.length;
+if (data.runs) {
+  by("runs-card").hidden = false;
+  table(by("runs"), data.runs.rows, data.runs.names);
 }
 if (data.events) {
   by("events-card").hidden = false;
-  const row = table(by("events"), data.events.rows, data.events.names), more = data.events.count - data.events.rows.length;
+  const goes = (row) => [el("button", { type: "button", className: "plain", textContent: row[0], onclick: () => { link.seek(+row[0]); by("stage").scrollIntoView({ block: "nearest" }); } }), ...row.slice(1)];
+  const rows = data.events.rows.map((row, i) => goes([data.events.times[i], ...row.slice(1)]).map((cell, j) => (j ? cell : (cell.textContent = row[0], cell))));
+  const row = table(by("events"), rows, data.events.names), more = data.events.count - data.events.rows.length;
   if (more > 0) row([`and ${more} more`], "td");
 }
 
 function theme(dark) {
   document.documentElement.classList.toggle("dark", dark);
-  plots.forEach((p) => p.key());
-  show(position);
+  palette.clear();
+  balls.clear();
+  delete by("modes").dataset.now;
+  for (const p of plots) p.restyle();
+  ranged();
+  showAt(link.time);
 }
-by("scrub").max = last;
-by("scrub").addEventListener("input", () => { pause(); show(+by("scrub").value); });
+by("scrub").addEventListener("input", () => link.seek(+by("scrub").value));
+by("scrub").addEventListener("change", remember);
 by("play").addEventListener("click", () => (playing ? pause() : play()));
-by("theme").addEventListener("click", () => theme(!link.dark()));
-window.addEventListener("resize", () => show(position));
+by("theme").addEventListener("click", () => theme(!isDark()));
+by("speed").addEventListener("change", tellPace);
+by("all").addEventListener("click", () => link.window(...whole));
+by("speed").querySelector("[value=real]").hidden = by("speed").querySelector("[value=real]").disabled = unit !== "s";
+for (const id of ["planes", "course"]) by(`${id}-card`).addEventListener("toggle", () => link.draw());
+addEventListener("pointerup", () => remember());
+addEventListener("hashchange", recall);
+addEventListener("resize", () => { scene.height(); ranged(); showAt(link.time); });
+let wasDark = false;
+addEventListener("beforeprint", () => { wasDark = isDark(); theme(false); });
+addEventListener("afterprint", () => theme(wasDark));
+
+const KEYS = {
+  " ": () => (playing ? pause() : play()),
+  ArrowLeft: (e) => link.seek(link.time - ((link.range[1] - link.range[0]) * (e.shiftKey ? 0.001 : 0.01))),
+  ArrowRight: (e) => link.seek(link.time + ((link.range[1] - link.range[0]) * (e.shiftKey ? 0.001 : 0.01))),
+  Home: () => link.seek(link.range[0]),
+  End: () => link.seek(link.range[1]),
+  n: () => toEvent(1),
+  p: () => toEvent(-1),
+  "+": () => link.zoom(link.time, 0.8),
+  "-": () => link.zoom(link.time, 1.25),
+  ",": () => link.pan(-0.1 * (link.range[1] - link.range[0])),
+  ".": () => link.pan(0.1 * (link.range[1] - link.range[0])),
+  0: () => link.window(...whole),
+};
 document.addEventListener("keydown", (e) => {
-  if (e.target.tagName === "SELECT") return;
-  if (e.key === " " && e.target.tagName !== "BUTTON") { e.preventDefault(); playing ? pause() : play(); }
+  const own = ["SELECT", "TEXTAREA"].includes(e.target.tagName) || (e.target.tagName === "INPUT" && e.target.type !== "range");
+  if (own || e.ctrlKey || e.metaKey || e.altKey || !(e.key in KEYS) || ([" ", "Enter"].includes(e.key) && ["BUTTON", "SUMMARY", "INPUT"].includes(e.target.tagName))) return;
+  e.preventDefault();
+  KEYS[e.key](e);
+  remember();
 });
-theme(window.matchMedia("(prefers-color-scheme: dark)").matches);
+
+scene.height();
+by("speed").value = "1";
+theme(matchMedia("(prefers-color-scheme: dark)").matches);
+recall();

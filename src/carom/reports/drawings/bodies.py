@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from carom.reports.drawings.register import drawing
-from carom.reports.shapes import Circles, Drawing, Line, Spring, box, chain, ground, stack, turned, wall
+from carom.reports.shapes import Circles, Drawing, Line, Spring, Touches, box, chain, ground, stack, turned, wall
 
 
 @drawing("falling_mass", "bouncing_ball", "shaken_ball")
@@ -16,7 +16,7 @@ def ball(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     del a
     r = 0.06 * (np.abs(q).max() or 1.0)
     centre = stack(np.zeros((len(q), 1)), q[:, :1] + r)
-    return Drawing([ground(-8 * r, 8 * r), Circles(centre, r)])
+    return Drawing([ground(-8 * r, 8 * r), Circles(centre, r)], touches=Touches([[0.0, 0.0]], [[0.0, 1.0]]))
 
 
 @drawing("impact_oscillator")
@@ -31,7 +31,8 @@ def impact_oscillator(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     walls = [wall(-3 * size, 3 * size, 0.0, right=side < 0), wall(-3 * size, 3 * size, anchor, right=side > 0)]
     low, high = sorted((0.0, anchor))
     body = Line(box(centre, np.zeros(len(q)), size, size), "blue", fill=True)
-    return Drawing([*walls, ground(low, high, -size), spring, body])
+    touches = Touches([[0.0, 0.0]], [[side, 0.0]])
+    return Drawing([*walls, ground(low, high, -size), spring, body], touches=touches)
 
 
 @drawing("oscillator_with_stop")
@@ -55,7 +56,8 @@ def relief_valve(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     top = q[:, 0].max() + 8 * size
     spring = Spring(chain(centre + np.array([0.0, size]), [0.0, top]))
     disk = Line(box(centre, np.zeros(len(q)), 4 * size, size), "blue", fill=True)
-    return Drawing([ground(-8 * size, 8 * size), ground(-4 * size, 4 * size, top, below=False), spring, disk])
+    walls = [ground(-8 * size, 8 * size), ground(-4 * size, 4 * size, top, below=False)]
+    return Drawing([*walls, spring, disk], touches=Touches([[0.0, 0.0]], [[0.0, 1.0]]))
 
 
 @drawing("friction_oscillator")
@@ -67,7 +69,8 @@ def friction_oscillator(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     centre = stack(q[:, 0], np.full(len(q), size))
     spring = Spring(chain([anchor, size], centre - np.array([size, 0.0])))
     body = Line(box(centre, np.zeros(len(q)), size, size), "blue", fill=True)
-    return Drawing([wall(-size, 3 * size, anchor, right=False), ground(anchor, right), spring, body])
+    touches = Touches(stack(q, 0.0), [[1.0, 0.0]])
+    return Drawing([wall(-size, 3 * size, anchor, right=False), ground(anchor, right), spring, body], touches=touches)
 
 
 @drawing("mass_on_sphere")
@@ -76,7 +79,9 @@ def mass_on_sphere(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     radius = float(a.get("radius", 1.0))
     turn = np.linspace(0, 2 * np.pi, 61)
     sphere = Line(radius * stack(np.cos(turn), np.sin(turn)), "ink")
-    return Drawing([sphere, Line(q, "grey", 1.0), Circles(q[:, None], 0.05 * radius)])
+    normal = q / np.maximum(np.linalg.norm(q, axis=1, keepdims=True), 1e-300)
+    ball = Circles((q + 0.05 * radius * normal)[:, None], 0.05 * radius)
+    return Drawing([sphere, Line(q, "grey", 1.0), ball], touches=Touches(q[:, None], normal[:, None]))
 
 
 @drawing("elastic_bar")
@@ -84,9 +89,10 @@ def elastic_bar(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     """The nodes of a bar beside the wall it hits."""
     length = float(a.get("length", 1.0))
     x = q + np.linspace(0.0, length, q.shape[1])
-    nodes = stack(x, np.zeros_like(x))
     size = 0.05 * length
-    return Drawing([wall(-5 * size, 5 * size, 0.0, right=False), Line(nodes, "blue", 4.0), Circles(nodes, size)])
+    nodes = stack(x + size, np.zeros_like(x))
+    shapes = [wall(-5 * size, 5 * size, 0.0, right=False), Line(nodes, "blue", 4.0), Circles(nodes, size)]
+    return Drawing(shapes, "nodes drawn as disks that touch where the bar does", Touches([[0.0, 0.0]], [[1.0, 0.0]]))
 
 
 @drawing("sliding_mass")
@@ -94,7 +100,9 @@ def sliding_mass(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     """A mass on a table seen from above, with its whole path."""
     del a
     size = 0.03 * (np.ptp(q, axis=0).max() or 1.0)
-    return Drawing([Line(q, "grey", 1.0), Circles(q[:, None], size)], "seen from above")
+    return Drawing(
+        [Line(q, "grey", 1.0), Circles(q[:, None], size)], "seen from above", Touches(q[:, None], [[1.0, 0.0]])
+    )
 
 
 @drawing("super_ball")
@@ -104,7 +112,9 @@ def super_ball(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     left, right = q[:, 0].min() - 3 * r, q[:, 0].max() + 3 * r
     spoke = Line(chain(q[:, :2], q[:, :2] + turned(q[:, 2], r, 0.0)), "ink")
     walls = [ground(left, right), ground(left, right, ceiling, below=False)]
-    return Drawing([*walls, Line(q[:, :2], "grey", 1.0, dashed=True), Circles(q[:, None, :2], r), spoke])
+    shapes = [*walls, Line(q[:, :2], "grey", 1.0, dashed=True), Circles(q[:, None, :2], r), spoke]
+    touches = Touches(stack(q[:, :1], [0.0, ceiling]), [[0.0, 1.0], [0.0, -1.0]], [[1.0, 0.0], [1.0, 0.0]])
+    return Drawing(shapes, touches=touches)
 
 
 @drawing("rocking_block")
@@ -113,23 +123,35 @@ def rocking_block(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     w, h = float(a.get("half_width", 0.0125)), float(a.get("half_height", 0.05))
     reach = 2.5 * max(w, h)
     middle = 0.5 * (q[:, 0].min() + q[:, 0].max())
-    body = Line(box(q[:, :2], q[:, 2], w, h), "blue", fill=True)
-    return Drawing([ground(middle - reach, middle + reach), body])
+    outline = box(q[:, :2], q[:, 2], w, h)
+    touches = Touches(outline[:, :2], [[0.0, 1.0], [0.0, 1.0]])
+    return Drawing([ground(middle - reach, middle + reach), Line(outline, "blue", fill=True)], touches=touches)
 
 
 @drawing("block_on_belt")
 def block_on_belt(q: np.ndarray, a: dict[str, Any]) -> Drawing:
-    """A block on a belt (orange), held by a spring to the left."""
-    del a
+    """A block on a belt (orange) with marks that move with it, held by a spring to the left."""
     size = 0.12 * (np.ptp(q) or 1.0)
     anchor = q.min() - 8 * size
-    right = q.max() + 4 * size
+    left, right = anchor + 2 * size, q.max() + 4 * size
     centre = stack(q[:, 0], np.full(len(q), size))
     spring = Spring(chain([anchor, size], centre - np.array([size, 0.0])))
-    belt = Line([[anchor + 2 * size, 0.0], [right, 0.0]], "orange", 3.0)
-    wheels = Circles([[anchor + 2 * size, -0.5 * size], [right, -0.5 * size]], 0.5 * size, "grey", fill=False)
+    belt = Line([[left, 0.0], [right, 0.0]], "orange", 3.0)
+    wheels = Circles([[left, -0.5 * size], [right, -0.5 * size]], 0.5 * size, "grey", fill=False)
+    way = float(a.get("belt", 0.0)) * np.asarray(a.get("t", np.zeros(len(q))))
+    marks = left + (way[:, None] + (right - left) * np.arange(12) / 12 - left) % (right - left)
+    ticks = np.full((len(q), 36, 2), np.nan)
+    ticks[:, 0::3], ticks[:, 1::3] = stack(marks, 0.0), stack(marks, -0.3 * size)
     body = Line(box(centre, np.zeros(len(q)), size, size), "blue", fill=True)
-    return Drawing([wall(-size, 3 * size, anchor, right=False), belt, wheels, spring, body])
+    shapes = [
+        wall(-size, 3 * size, anchor, right=False),
+        belt,
+        Line(ticks, "orange", 2.0, held=True),
+        wheels,
+        spring,
+        body,
+    ]
+    return Drawing(shapes, touches=Touches(stack(q, 0.0), [[1.0, 0.0]]))
 
 
 @drawing("painleve_rod", "impacting_stick")
@@ -141,7 +163,10 @@ def painleve_rod(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     marks = Circles(stack(x, np.full(x.shape, -0.05 * s)), 0.04 * s, "grey")
     floor = Line(stack(q[:, :1] + np.array([-2.5, 2.5]) * s, np.zeros((len(q), 2))), "grey")
     rod = Line(chain(q[:, :2] - along, q[:, :2] + along), "blue", 5.0)
-    return Drawing([floor, marks, rod, Circles((q[:, :2] + along)[:, None], 0.04 * s, "orange")]).seen_from(q[:, 0])
+    tip = (q[:, :2] + along)[:, None]
+    return Drawing([floor, marks, rod, Circles(tip, 0.04 * s, "orange")], "", Touches(tip, [[0.0, 1.0]])).seen_from(
+        q[:, 0]
+    )
 
 
 _WOODPECKER = {"r_0": 0.0025, "r_M": 0.0031, "h_M": 0.0058, "l_M": 0.010, "l_G": 0.015, "h_S": 0.02, "l_S": 0.0201}
@@ -155,16 +180,27 @@ def woodpecker(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     hinge = sleeve + turned(q[:, 1], p["l_M"], 0.0)
     bird = hinge + turned(q[:, 2], p["l_G"], 0.0)
     beak = bird + turned(q[:, 2], -p["l_S"], p["h_S"])
-    head = bird + turned(q[:, 2], -0.35 * p["l_S"], p["h_S"])
-    tail = bird + turned(q[:, 2], 0.3 * p["l_S"], -1.1 * p["h_S"])
+    neck = bird + turned(q[:, 2], 0.0, 0.55 * p["h_S"])
+    head = bird + turned(q[:, 2], -0.45 * p["l_S"], p["h_S"])
+    tail = bird + turned(q[:, 2], 0.55 * p["l_S"], -1.2 * p["h_S"])
+    belly = bird + turned(q[:, 2], -0.28 * p["l_S"], -0.1 * p["h_S"])
     low, high = q[:, 0].min() - 2 * p["h_S"], q[:, 0].max() + 2.5 * p["h_S"]
     pole = Line(box(np.array([0.0, 0.5 * (low + high)]), 0.0, p["r_0"], 0.5 * (high - low)), "grey", 1.0, fill=True)
     ring = Line(box(sleeve, q[:, 1], p["r_M"], p["h_M"]), "ink", 2.0)
-    body = Line(chain(tail, bird, head), "blue", 9.0)
     shapes = [
         pole,
         ring,
-        Spring(chain(sleeve + turned(q[:, 1], p["r_M"], 0.0), hinge, bird)[:, [0, 2]], "orange"),
-        body,
+        Spring(chain(sleeve + turned(q[:, 1], p["r_M"], 0.0), hinge), "orange", coils=5),
+        Line(chain(hinge, bird), "orange", 2.0),
+        Line(
+            chain(tail, belly, neck, head, bird + turned(q[:, 2], 0.3 * p["l_S"], 0.3 * p["h_S"]), tail),
+            "blue",
+            2.0,
+            fill=True,
+        ),
+        Circles(head[:, None], 0.004, "blue"),
+        Line(chain(head, beak), "red", 4.0),
     ]
-    return Drawing([*shapes, Line(chain(head, beak), "red", 4.0), Circles(head[:, None], 0.0045, "blue")])
+    lower, upper = (sleeve + turned(q[:, 1], p["r_M"], side * p["h_M"]) for side in (-1, 1))
+    touches = Touches(chain(beak, lower, upper), [[1.0, 0.0]] * 3, [[0.0, 1.0]] * 3)
+    return Drawing(shapes, touches=touches)

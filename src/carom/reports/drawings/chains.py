@@ -36,7 +36,7 @@ def _radii(n: int, a: dict[str, Any]) -> np.ndarray:
 @drawing("granular_chain", "dimer_chain", "bead_chain", "binary_collision")
 def beads(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     """A row of beads, darker where they are pressed."""
-    return Drawing([_beads(q, _radii(q.shape[1], a))[1]], "bead size chosen so that overlaps show")
+    return Drawing([_beads(q, _radii(q.shape[1], a))[1]], "bead size chosen so that overlaps show", to_scale=False)
 
 
 @drawing("trimer")
@@ -55,7 +55,7 @@ def cradle(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     strings[:, 0::3] = stack(rest, np.full(len(rest), top))
     strings[:, 1::3] = balls.points
     bar = Line(stack(np.array([rest[0], rest[-1]]) + np.array([-1, 1]) * np.asarray(balls.radius)[0], [top, top]))
-    return Drawing([Line(strings, "grey", 1.0), bar, balls], "bead size chosen so that overlaps show")
+    return Drawing([Line(strings, "grey", 1.0), bar, balls], "bead size chosen so that overlaps show", to_scale=False)
 
 
 @drawing("fermi_pasta_ulam")
@@ -84,7 +84,9 @@ def _springs(x: np.ndarray, colours: list[str]) -> Drawing:
     springs: list[Any] = [Spring(points[:, i : i + 2], colour) for i, colour in enumerate(colours)]
     side = 0.8 * gap
     walls = [wall(-side, side, 0.0, right=False), wall(-side, side, (n + 1) * gap)]
-    return Drawing([*walls, *springs, Circles(points[:, 1:-1], 0.14 * gap)], "rest distances chosen by the drawing")
+    return Drawing(
+        [*walls, *springs, Circles(points[:, 1:-1], 0.14 * gap)], "rest distances chosen by the drawing", to_scale=False
+    )
 
 
 @drawing("nonlinear_string")
@@ -107,7 +109,7 @@ def wave(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     height = np.abs(q).max(initial=0.0) or 1.0
     u = np.pad(q, ((0, 0), (1, 1)))[:, kept] * 0.25 / height
     marks = [Line([[i / layers, -0.3], [i / layers, 0.3]], "grey", 1.0, dashed=True) for i in range(1, layers)]
-    return Drawing([*marks, Line(stack(kept / (size - 1), u), "blue", 2.0)], "displacements enlarged")
+    return Drawing([*marks, Line(stack(kept / (size - 1), u), "blue", 2.0)], "displacements enlarged", to_scale=False)
 
 
 @drawing("single_particle")

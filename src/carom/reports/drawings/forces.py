@@ -38,7 +38,7 @@ def with_forces(run: Solution) -> Draw:
         picture = draw(origin_of(run)[0], q, arguments, run.labels)
         rows = np.searchsorted(np.sort(run.t), np.linspace(run.t.min(), run.t.max(), len(q)), side="right") - 1
         shown = f"{picture.caption}; red: contact forces above their mean; thin: velocities"
-        return Drawing([*picture.shapes, Line(_moves(run, q, rows), "ink", 1.0), *_chains(run, rows)], shown)
+        return Drawing([*picture.shapes, Line(_moves(run, q, rows), "ink", 1.0, held=True), *_chains(run, rows)], shown)
 
     return drawn
 
@@ -49,7 +49,8 @@ def _chains(run: Solution, rows: np.ndarray) -> list[Line]:
     of_frame = chosen[np.searchsorted(chosen, rows, side="right") - 1].tolist()
     segments = {row: _segments(run, row) for row in chosen.tolist()}
     return [
-        Line(_padded([segments[row][k] for row in of_frame]), "red", width) for k, width in enumerate(_WIDTHS.values())
+        Line(_padded([segments[row][k] for row in of_frame]), "red", width, held=True)
+        for k, width in enumerate(_WIDTHS.values())
     ]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from carom.models.many_bodies import drum_radius, hopper_height, random_radii, width_of_box
 from carom.models.registry import registry
 from carom.reports.drawings.register import drawing
-from carom.reports.shapes import Circles, Drawing, Line, Shape, ground, stack, wall
+from carom.reports.shapes import Circles, Drawing, Line, Shape, floor, ground, stack, wall
 
 _MARKED = 400  # bodies whose turning is shown
 _MOST = 4000  # bodies that are drawn
@@ -84,16 +84,22 @@ def hopper(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     half, height = 0.5 * a["opening"], hopper_height(a["count"], a["opening"], a["angle"])
     top = half + height * np.tan(a["angle"])
     walls = [Line(np.array([[side * half, 0.0], [side * top, height]]), "grey", 2.0) for side in (-1, 1)]
-    floor = ground(float(q[:, 0::3].min()) - 1, float(q[:, 0::3].max()) + 1, -2.0 * a["opening"])
-    return Drawing([*walls, floor, *shapes], caption)
+    below = ground(float(q[:, 0::3].min()) - 1, float(q[:, 0::3].max()) + 1, -2.0 * a["opening"])
+    return Drawing([*walls, below, *shapes], caption)
 
 
 @_drawn("spheres_in_box")
 def spheres(q: np.ndarray, a: dict[str, Any]) -> Drawing:
-    """Spheres seen from the side, those in front over those behind."""
-    x, y, z = np.moveaxis(q.reshape(len(q), -1, 3), 2, 0)
-    order = np.argsort(-y[0])
+    """Spheres in their box, in two colours for the two halves of the start."""
+    places = q.reshape(len(q), -1, 3)
     radii = random_radii(a["count"], a["smallest"], a["seed"])
-    shade = (y.max() - y) / (np.ptp(y) or 1.0)
-    circles = Circles(stack(x[:, order], z[:, order]), radii[order], "blue", shade=shade[:, order])
-    return Drawing([ground(float(x.min()) - 1, float(x.max()) + 1), circles], "seen from the side, darker in front")
+    low = places[0, :, 2] < np.median(places[0, :, 2])
+    halves = [Circles(places[:, half], radii[half], colour) for half, colour in ((low, "blue"), (~low, "orange"))]
+    width = a["width"] or 2.0 * max(1, round(a["count"] ** (1 / 3))) + 1.0
+    corners = np.array([[0, 0], [width, 0], [width, width], [0, width], [0, 0]], float)
+    top = float(places[..., 2].max())
+    rims = [Line(np.column_stack([corners, np.full(5, z)]), "grey", 1.2) for z in (0.0, top)]
+    posts = [Line(np.array([[x, y, 0.0], [x, y, top]]), "grey", 1.2) for x, y in corners[:4]]
+    return Drawing(
+        [floor((0.0, width), (0.0, width)), *rims, *posts, *halves], "coloured by the layer they began in; drag to turn"
+    )

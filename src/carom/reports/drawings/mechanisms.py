@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from carom.reports.drawings.register import drawing
-from carom.reports.shapes import Circles, Drawing, Line, Spring, box, chain, ground, stack, turned
+from carom.reports.shapes import Circles, Drawing, Line, Spring, Touches, box, chain, ground, stack, turned
 
 
 def _pivots(size: float, *places: Any) -> Circles:
@@ -41,16 +41,13 @@ def spring_pendulum(q: np.ndarray, a: dict[str, Any]) -> Drawing:
 
 @drawing("spherical_pendulum")
 def spherical_pendulum(q: np.ndarray, a: dict[str, Any]) -> Drawing:
-    """Seen from the side and a little from above; the grey line is the path."""
+    """In space; the grey line is the path."""
     length = float(a.get("length", 1.0))
-    eye = np.array([[1.0, 0.0], [0.0, np.sin(0.35)], [0.0, np.cos(0.35)]])
-    mass = q @ eye
     turn = np.linspace(0, 2 * np.pi, 61)
-    equator = length * stack(np.cos(turn), np.sin(turn)) @ eye[:2]
-    rim = Line(length * stack(np.cos(turn), np.sin(turn)), "grey", 1.0)
-    rod = Line(chain([0.0, 0.0], mass), "ink")
-    shapes = [rim, Line(equator, "grey", 1.0, dashed=True), Line(mass, "grey", 1.0), rod]
-    return Drawing([*shapes, Circles(mass[:, None], 0.05 * length)], "seen from the side, a little from above")
+    rim = np.column_stack([length * np.cos(turn), length * np.sin(turn), np.zeros(61)])
+    rod = np.stack([np.zeros_like(q), q], axis=1)
+    shapes = [Line(rim, "grey", 1.0), Line(q, "grey", 1.5), Line(rod, "ink", 3.0), Circles(q[:, None], 0.06 * length)]
+    return Drawing([*shapes, Circles([[0.0, 0.0, 0.0]], 0.025 * length, "ink")], "drag to turn")
 
 
 @drawing("slider_crank")
@@ -78,7 +75,9 @@ def slider_crank_clearance(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     slot = [ground(left, right, -wall), ground(left, right, wall, below=False)]
     slider = Line(box(shown, zoom * q[:, 2], half_length, half_height), "orange", fill=True)
     linkage = _linkage(chain([0.0, 0.0], crank, shown), 0.006)
-    return Drawing([*slot, slider, *linkage], "play in the slot enlarged tenfold")
+    corners = np.asarray(slider.points)[:, [3, 2, 0, 1]]
+    touches = Touches(corners, [[0.0, -1.0]] * 2 + [[0.0, 1.0]] * 2, [[1.0, 0.0]] * 4)
+    return Drawing([*slot, slider, *linkage], "play in the slot enlarged tenfold", touches, to_scale=False)
 
 
 @drawing("four_bar")
@@ -142,4 +141,4 @@ def structural_frame(q: np.ndarray, a: dict[str, Any]) -> Drawing:
         shapes += [Line(left, "ink"), Line(left + np.array([1.0, 0.0]), "ink")]
         shapes += [Line(np.stack([left[:, k], left[:, k] + [1.0, 0.0]], 1), "blue", 5.0) for k in range(1, storeys + 1)]
     tie = np.stack([stack(1.0 + floors[:, 0, -1], storeys), stack(2.0 + floors[:, 1, -1], storeys)], 1)
-    return Drawing([*shapes, Line(tie, "orange", 3.0)], "displacements enlarged")
+    return Drawing([*shapes, Line(tie, "orange", 3.0)], "displacements enlarged", to_scale=False)

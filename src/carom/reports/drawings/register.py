@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from carom.reports.drawings.points import plane_of
 from carom.reports.shapes import Circles, Drawing, Line, stack
 
 Draw = Callable[[np.ndarray, dict[str, Any]], Drawing]
@@ -15,7 +16,9 @@ _MOST_BARS = 200
 
 
 def drawing(*models: str) -> Callable[[Draw], Draw]:
-    """Register a drawing for these models.
+    """Register a drawing for these models, a function of the coordinates in all frames and of the model's arguments.
+
+    The times of the frames are the argument `t`.
 
     Example:
         >>> @drawing("my_ball")
@@ -39,10 +42,8 @@ def draw(model: str | None, q: np.ndarray, arguments: dict[str, Any], labels: tu
     fn = register.get(model or "")
     if fn is not None:
         return fn(np.asarray(q, float), arguments)
-    upward = next((name for name in ("y", "z") if name in labels), None)
-    if "x" in labels and upward is not None:
-        return path_in_plane(q[:, labels.index("x")], q[:, labels.index(upward)])
-    return bars(q, arguments)
+    plane = plane_of(labels)
+    return bars(q, arguments) if plane is None else path_in_plane(*q[:, list(plane)].T)
 
 
 def path_in_plane(x: np.ndarray, y: np.ndarray) -> Drawing:
@@ -68,4 +69,4 @@ def bars(q: np.ndarray, arguments: dict[str, Any]) -> Drawing:
         Line(rods, "blue", 2.0),
         Circles(stack(x, y), min(0.06, 1.2 / len(kept)) * height, "blue"),
     ]
-    return Drawing(shapes, "coordinates as bars")
+    return Drawing(shapes, "coordinates as bars", to_scale=False)
