@@ -17,7 +17,7 @@ from carom.mechanisms.holding import Coordinates
 from carom.mechanisms.poses import Side, poses, rate
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Spring:
     """A spring, a damper or both between two points: names of bodies, "body.marker", or points of the ground.
 

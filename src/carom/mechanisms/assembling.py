@@ -18,6 +18,7 @@ from carom.running.compiled import compiled
 _STEPS = 100
 _HELD = 1e-12  # largest residual of joints that hold, relative to the size of the mechanism
 _RANK = 1e-9  # singular values this small (relative) are those of dependent rows
+_ROUNDING = 1e-14  # velocities this small (relative to those given) are zero
 _LONGEST = 0.5  # of a step, relative to the size of the mechanism
 
 
@@ -51,7 +52,10 @@ def assembled(holding: Holding, joints: Sequence[Joint], spans: Sequence[slice],
     g, C, rates = (np.asarray(x) for x in _rows(holding, rolling, jnp.asarray(q), jnp.asarray(v)))
     _refuse(g, size, joints, spans)
     values = np.linalg.svd(C, compute_uv=False)
-    return q, v - np.linalg.lstsq(C, rates, rcond=_RANK)[0], int(np.sum(values > _RANK * values.max(initial=0.0)))
+    u = v - np.linalg.lstsq(C, rates, rcond=_RANK)[0]
+    u = u - np.linalg.lstsq(C, np.asarray(_rows(holding, rolling, jnp.asarray(q), jnp.asarray(u))[2]), rcond=_RANK)[0]
+    u = np.where(np.abs(u) <= _ROUNDING * np.abs(v).max(), 0.0, u)
+    return q, u, int(np.sum(values > _RANK * values.max(initial=0.0)))
 
 
 def _mover(bodies: Bodies):

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from carom.arguments import plain_numbers
+from carom.arguments import judged, numpy_for, plain_numbers
 from carom.mechanisms.rotations import axes_with, quaternion
 from carom.state import Numbers, reals
 
 _THIN = 1e-9  # two principal moments may be this little (relative) below the third: a lamina
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Frame:
     """A point of a body with axes of its own: in the plane turned by an angle, in space with `axis` as third axis.
 
@@ -28,15 +28,17 @@ class Frame:
     axis: Any = (0.0, 0.0, 1.0)
     across: Any = None
 
-    def axes(self, dimension: int) -> np.ndarray:
+    def axes(self, dimension: int) -> Any:
         """The axes as columns, in those of the body."""
         if dimension == 2:
-            c, s = np.cos(self.angle), np.sin(self.angle)
-            return np.array([[c, -s], [s, c]])
-        return axes_with(np.asarray(self.axis, float), None if self.across is None else np.asarray(self.across, float))
+            xp = numpy_for(self.angle)
+            c, s = xp.cos(self.angle), xp.sin(self.angle)
+            return xp.array([[c, -s], [s, c]])
+        across = None if self.across is None else plain_numbers(self.across, "Frame: across", size=3)
+        return axes_with(plain_numbers(self.axis, "Frame: axis", size=3), across)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class RigidBody:
     """A rigid body, in the plane (inertia is one number) or in space (three principal moments, or a matrix).
 
@@ -72,7 +74,7 @@ class RigidBody:
     def __post_init__(self):
         what = f"RigidBody '{self.name}'" if self.name else "RigidBody"
         plain_numbers(self.mass, f"{what}: mass", size=1, positive=True)
-        _judge_inertia(np.asarray(reals(self.inertia, f"{what}: inertia", "a number, three, or a matrix")), what)
+        _judge_inertia(reals(self.inertia, f"{what}: inertia", "a number, three, or a matrix"), what)
         plain_numbers(self.radius, f"{what}: radius", size=1, nonnegative=True)
         if "." in self.name or self.name == "ground":
             msg = f"{what}: a name must not contain '.' and must not be 'ground'"
@@ -81,7 +83,7 @@ class RigidBody:
         for name in ("position", "velocity", "spin"):
             self._vector(name, 1 if (d, name) == (2, "spin") else d)
         points = {f"marker '{k}'": m.point if isinstance(m, Frame) else m for k, m in self.markers.items()}
-        corners = () if self.corners is None else np.asarray(self.corners, float)
+        corners = () if self.corners is None else self.corners
         for name, point in {**points, **{f"corners[{i}]": c for i, c in enumerate(corners)}}.items():
             if np.shape(point) != (d,):
                 msg = f"{what}: {name} must be a point of {d} numbers, got {point!r}"
@@ -92,45 +94,43 @@ class RigidBody:
         """2 in the plane, 3 in space."""
         return 2 if np.ndim(self.inertia) == 0 else 3
 
-    def _vector(self, name: str, size: int) -> np.ndarray:
+    def _vector(self, name: str, size: int) -> Any:
         value = getattr(self, name)
         if value is None:
             return np.zeros(size)
-        array = np.atleast_1d(np.asarray(value, float))
-        if array.shape != (size,) or not np.isfinite(array).all():
-            msg = f"RigidBody '{self.name}': {name} must be {size} finite number{'s' * (size > 1)}, got {value!r}"
+        array = plain_numbers(value, f"RigidBody '{self.name}': {name}", size=size)
+        if array.ndim == 0 and size > 1:
+            msg = f"RigidBody '{self.name}': {name} must be {size} numbers, got {value!r}"
             raise ValueError(msg)
-        return array
+        return array.reshape(size)
 
     @property
-    def coordinates(self) -> np.ndarray:
+    def coordinates(self) -> Any:
         """(x, y, angle), or place and quaternion."""
-        x = self._vector("position", self.dimension)
+        x, xp = self._vector("position", self.dimension), numpy_for(self.position, self.rotation)
         if self.dimension == 2:
-            return np.append(x, self._vector("rotation", 1))
+            return xp.append(x, self._vector("rotation", 1))
         turned = (1.0, 0.0, 0.0, 0.0) if self.rotation is None else self.rotation
-        return np.concatenate([x, quaternion(turned, f"RigidBody '{self.name}': rotation")])
+        return xp.concatenate([x, quaternion(turned, f"RigidBody '{self.name}': rotation")])
 
     @property
-    def velocities(self) -> np.ndarray:
+    def velocities(self) -> Any:
         """Velocity of the centre and angular velocity."""
-        d = self.dimension
-        return np.concatenate([self._vector("velocity", d), self._vector("spin", 1 if d == 2 else 3)])
+        d, xp = self.dimension, numpy_for(self.velocity, self.spin)
+        return xp.concatenate([self._vector("velocity", d), self._vector("spin", 1 if d == 2 else 3)])
 
     @property
-    def masses(self) -> np.ndarray:
-        """Its block of the mass matrix."""
-        d, J = self.dimension, np.asarray(self.inertia, float)
-        block = np.diag([self.mass] * d + [0.0] * (1 if d == 2 else 3))
-        block[d:, d:] = J if J.ndim == 2 else np.diag(np.atleast_1d(J))
-        return block
+    def tensor(self) -> Any:
+        """The inertia as a matrix, in the plane one by one."""
+        J, xp = reals(self.inertia, "inertia", "numbers"), numpy_for(self.inertia)
+        return J if J.ndim == 2 else xp.diag(xp.atleast_1d(J))
 
     def marker(self, name: str) -> Frame:
         """A named point as a frame; without a name the centre of mass."""
         if not name:
             return Frame(np.zeros(self.dimension))
         found = self.markers[name]
-        return found if isinstance(found, Frame) else Frame(np.asarray(found, float))
+        return found if isinstance(found, Frame) else Frame(reals(found, f"marker '{name}'", "a point"))
 
     @classmethod
     def rod(cls, mass: float, length: float, radius: float = 0.0, **options: Any) -> RigidBody:
@@ -139,8 +139,8 @@ class RigidBody:
         Example:
             >>> stick = carom.RigidBody.rod(1.0, 2.0, position=(0.0, 1.0))
         """
-        half = 0.5 * float(plain_numbers(length, "RigidBody.rod: length", positive=True))
-        ends = np.array([[-half, 0.0], [half, 0.0]])
+        half = 0.5 * plain_numbers(length, "RigidBody.rod: length", size=1, positive=True)
+        ends = half * np.array([[-1.0, 0.0], [1.0, 0.0]])
         markers = {"left": ends[0], "right": ends[1], **options.pop("markers", {})}
         return cls(mass, mass * half**2 / 3, markers=markers, corners=ends, radius=radius, **options)
 
@@ -151,7 +151,7 @@ class RigidBody:
         Example:
             >>> dice = carom.RigidBody.box(1.0, (0.1, 0.1, 0.1), position=(0.0, 0.0, 1.0))
         """
-        l = np.asarray(plain_numbers(sides, "RigidBody.box: sides", positive=True))
+        l = plain_numbers(sides, "RigidBody.box: sides", positive=True)
         if l.shape not in ((2,), (3,)):
             msg = f"RigidBody.box: sides must be two or three numbers, got {sides!r}"
             raise ValueError(msg)
@@ -182,12 +182,19 @@ class RigidBody:
         return cls(mass, J, corners=a, **options)
 
 
-def _judge_inertia(J: np.ndarray, what: str) -> None:
+def _judge_inertia(J: Any, what: str) -> None:
+    if J.shape not in ((), (3,), (3, 3)):
+        msg = f"{what}: inertia must be one number (plane), three principal moments or a matrix (space), got {J}"
+        raise ValueError(msg)
     if J.ndim == 0:
         plain_numbers(J, f"{what}: inertia", positive=True)
-        return
-    if J.shape not in ((3,), (3, 3)) or not np.isfinite(J).all():
-        msg = f"{what}: inertia must be one number (plane), three principal moments or a matrix (space), got {J}"
+    else:
+        judged(J, lambda array: _judge_tensor(array, what))
+
+
+def _judge_tensor(J: np.ndarray, what: str) -> None:
+    if not np.isfinite(J).all():
+        msg = f"{what}: inertia must be finite, got {J.tolist()}"
         raise ValueError(msg)
     if J.ndim == 2 and np.abs(J - J.T).max() > 1e-9 * np.abs(J).max():
         msg = f"{what}: inertia must be a symmetric matrix"

@@ -8,24 +8,22 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from carom.arguments import did_you_mean, names_of
+from carom.arguments import did_you_mean, is_traced, names_of, numpy_for
 from carom.bodies import Bodies
 from carom.mechanisms.acting import Lengths, Spring
 from carom.mechanisms.equations import KINDS
-from carom.mechanisms.framing import Scene, stacked
+from carom.mechanisms.framing import Scene, rows, stacked
 from carom.mechanisms.holding import Alike, Coordinates, Gears, Holding, Rolling
 from carom.mechanisms.joints import Joint
 from carom.mechanisms.touching import Corners, Limits, Plane
 from carom.systems.contact import Contacts
-
-_DIRECT = tuple(KINDS)
 
 
 def _numbers(scene: Scene, joint: Joint, frames: Any) -> tuple[float, ...]:
     if joint.kind != "distance":
         return joint.numbers
     length = joint.numbers[0] if joint.numbers else scene.apart(*frames)
-    if not length > 0:
+    if not is_traced(length) and not length > 0:
         msg = f"{joint}: length must be positive, got {length:g}"
         raise ValueError(msg)
     return (length,)
@@ -43,17 +41,15 @@ def row_count(joint: Joint, dimension: int) -> int:
     return count
 
 
-def holding(scene: Scene, bodies: Bodies, joints: Sequence[Joint], q: np.ndarray) -> Holding:
+def holding(scene: Scene, bodies: Bodies, joints: Sequence[Joint], q: Any) -> Holding:
     """g(q) of all joints."""
     counts = [row_count(joint, scene.dimension) for joint in joints]
-    kinds = {
-        kind: [i for i, joint in enumerate(joints) if joint.kind == kind] for kind in (*_DIRECT, "gear", "rolling")
-    }
-    groups = tuple(_alike(scene, kind, [joints[i] for i in which]) for kind in _DIRECT if (which := kinds[kind]))
+    kinds = {kind: [i for i, joint in enumerate(joints) if joint.kind == kind] for kind in (*KINDS, "gear", "rolling")}
+    groups = tuple(_alike(scene, kind, [joints[i] for i in which]) for kind in KINDS if (which := kinds[kind]))
     made = [i for which in kinds.values() for i in which]
     offset = dict(zip(made, np.cumsum([0, *(counts[i] for i in made)]).tolist()))
     order = [offset[i] + k for i, count in enumerate(counts) for k in range(count)]
-    with_x = [i for kind in _DIRECT if KINDS[kind].coordinate is not None for i in kinds[kind]]
+    with_x = [i for kind in KINDS if KINDS[kind].coordinate is not None for i in kinds[kind]]
     where = tuple(np.argsort(with_x, kind="stable").tolist())
     coordinates = Coordinates(bodies, tuple(g for g in groups if KINDS[g.kind].coordinate is not None), where)
     names = {joints[i].name: n for n, i in enumerate(sorted(with_x))}
@@ -66,10 +62,10 @@ def _alike(scene: Scene, kind: str, joints: Sequence[Joint]) -> Alike:
     frames = [scene.sides(joint) for joint in joints]
     numbers = [_numbers(scene, joint, pair) for joint, pair in zip(joints, frames)]
     sides = (stacked([pair[k] for pair in frames]) for k in (0, 1))
-    return Alike(kind, *sides, jnp.asarray(np.array(numbers, float).reshape(len(joints), -1)))
+    return Alike(kind, *sides, jnp.asarray(numpy_for(numbers).array(numbers, float).reshape(len(joints), -1)))
 
 
-def _gears(joints: Sequence[Joint], names: dict[str, int], coordinates: Coordinates, q: np.ndarray) -> Gears | None:
+def _gears(joints: Sequence[Joint], names: dict[str, int], coordinates: Coordinates, q: Any) -> Gears | None:
     if not joints:
         return None
     for joint in joints:
@@ -78,23 +74,22 @@ def _gears(joints: Sequence[Joint], names: dict[str, int], coordinates: Coordina
                 msg = f"{joint}: there is no joint '{name}' with a coordinate; there are {names_of(list(names))}"
                 raise ValueError(msg + did_you_mean(name, names))
     pairs = tuple((names[joint.a], names[joint.b]) for joint in joints)
-    teeth = np.array([joint.numbers for joint in joints])
-    x = np.asarray(coordinates(jnp.asarray(q)))
-    return Gears(pairs, jnp.asarray(teeth), jnp.asarray(np.sum(teeth * x[np.asarray(pairs)], 1)))
+    teeth = jnp.asarray([joint.numbers for joint in joints], float)
+    return Gears(pairs, teeth, jnp.sum(teeth * coordinates(jnp.asarray(q))[np.asarray(pairs)], 1))
 
 
 def _rolling(scene: Scene, bodies: Bodies, joints: Sequence[Joint]) -> Rolling | None:
     if not joints:
         return None
-    d, rows = scene.dimension, []
+    d, found = scene.dimension, []
     for joint in joints:
         i, _ = scene.find(joint.b, str(joint))
         n = scene.vector(np.eye(d)[-1] if joint.at is None else joint.at, str(joint), "normal")
         e = np.zeros(d) if joint.axis is None else scene.turn[i].T @ scene.vector(joint.axis, str(joint), "axis")
-        rows.append((i, e / (np.linalg.norm(e) or 1.0), n / np.linalg.norm(n), *joint.numbers))
-    which, axis, normal, radius, offset = zip(*rows)
-    arrays = (jnp.asarray(np.array(x, float)) for x in (radius, axis, normal, offset))
-    return Rolling(bodies, which, *arrays)
+        e = e if joint.axis is None else e / numpy_for(e).linalg.norm(e)
+        found.append((i, e, n / numpy_for(n).linalg.norm(n), *joint.numbers))
+    which, axis, normal, radius, offset = zip(*found)
+    return Rolling(bodies, which, *(rows(x) for x in (radius, axis, normal, offset)))
 
 
 def lengths(scene: Scene, bodies: Bodies, springs: Sequence[Spring]) -> Lengths:
@@ -115,14 +110,13 @@ def corners(scene: Scene, bodies: Bodies, plane: Plane) -> Contacts:
         msg = f"{who}: touches bodies with corners, but {what}: give RigidBody(..., corners=) or RigidBody.box"
         raise ValueError(msg)
     n = scene.vector(plane.normal, who, "normal")
-    found = [
-        (i, np.asarray(c, float), scene.bodies[i].radius) for i in which for c in np.asarray(scene.bodies[i].corners)
-    ]
+    found = [(i, c, scene.bodies[i].radius) for i in which for c in scene.bodies[i].corners]
     owner, point, radius = zip(*found)
-    k, size = len(found), np.linalg.norm(n)
-    arrays = (np.array(point), np.array(radius, float), np.tile(n / size, (k, 1)), np.full(k, plane.offset / size))
-    at = Corners(bodies, owner, (carrier,) * k, *(jnp.asarray(x) for x in arrays))
-    slip = {"slip_velocity": at.slip, "friction": plane.friction} if np.any(plane.friction) else {}
+    k, size = len(found), numpy_for(n).linalg.norm(n)
+    arrays = (rows(point), rows(radius), rows([n / size] * k), rows([plane.offset / size] * k))
+    at = Corners(bodies, owner, (carrier,) * k, *arrays)
+    rough = is_traced(plane.friction) or np.any(plane.friction)
+    slip = {"slip_velocity": at.slip, "friction": plane.friction} if rough else {}
     return Contacts(at.gap, restitution=plane.restitution, **slip)
 
 
@@ -133,11 +127,15 @@ def limits(joints: Sequence[Joint], coordinates: Coordinates) -> Contacts | None
     if strange:
         msg = f"{strange[0]}: it has no single coordinate, so that limits say nothing"
         raise ValueError(msg)
-    rows = [(i, sign, joint, end) for i, joint in enumerate(with_x) if joint.limits for sign, end in ((1, 0), (-1, 1))]
-    rows = [(i, sign, joint, end) for i, sign, joint, end in rows if joint.limits and np.isfinite(joint.limits[end])]
-    if not rows:
+    stops = [(i, joint, end) for i, joint in enumerate(with_x) if joint.limits for end in (0, 1) if _ends(joint, end)]
+    if not stops:
         return None
-    sign, bound = np.array([r[1] for r in rows], float), np.array([r[2].limits[r[3]] for r in rows], float)  # pyright: ignore
-    gap = Limits(coordinates, tuple(r[0] for r in rows), jnp.asarray(sign), jnp.asarray(bound))
-    names = [f"{joint.name} {('lowest', 'highest')[end]}" for _, _, joint, end in rows]
-    return Contacts(gap, restitution=np.array([r[2].restitution for r in rows], float), names=names)
+    which, owners, ends = zip(*stops)
+    bound = rows([joint.limits[end] for joint, end in zip(owners, ends)])
+    gap = Limits(coordinates, which, jnp.asarray([1.0 - 2.0 * end for end in ends]), bound)
+    names = [f"{joint.name} {('lowest', 'highest')[end]}" for joint, end in zip(owners, ends)]
+    return Contacts(gap, restitution=rows([joint.restitution for joint in owners]), names=names)
+
+
+def _ends(joint: Joint, end: int) -> bool:
+    return joint.limits is not None and (is_traced(joint.limits[end]) or bool(np.isfinite(joint.limits[end])))

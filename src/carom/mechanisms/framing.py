@@ -9,7 +9,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from carom.arguments import did_you_mean, names_of
+from carom.arguments import did_you_mean, is_traced, names_of, numpy_for, plain_numbers
 from carom.mechanisms.body import Frame, RigidBody
 from carom.mechanisms.joints import Joint
 from carom.mechanisms.poses import Side
@@ -23,9 +23,9 @@ class Fixed:
     """A frame fixed to a body: its number, point, axes, and angle in the plane."""
 
     body: int
-    point: np.ndarray
-    axes: np.ndarray
-    angle: float
+    point: Any
+    axes: Any
+    angle: Any
 
 
 class Scene:
@@ -37,7 +37,8 @@ class Scene:
         self.number = {body.name: i for i, body in enumerate(bodies)} | {GROUND: len(bodies)}
         d, each = self.dimension, [body.coordinates for body in bodies]
         turn = plane_rotation if d == 2 else space_rotation
-        matrices = [np.asarray(turn(jnp.asarray(c[2] if d == 2 else c[3:]))) for c in each]
+        matrices = [turn(jnp.asarray(c[2] if d == 2 else c[3:])) for c in each]
+        matrices = [R if is_traced(R) else np.asarray(R) for R in matrices]
         self.place = [*(c[:d] for c in each), np.zeros(d)]
         self.turn = [*matrices, np.eye(d)]
         self.angle = [*(c[2] if d == 2 else 0.0 for c in each), 0.0]
@@ -55,11 +56,11 @@ class Scene:
             raise ValueError(msg + did_you_mean(marker, known))
         return i, marker
 
-    def vector(self, value: Any, who: str, name: str) -> np.ndarray:
+    def vector(self, value: Any, who: str, name: str) -> Any:
         """A point or direction in space."""
-        array = np.asarray(value, float)
-        if array.shape != (self.dimension,) or not np.isfinite(array).all():
-            msg = f"{who}: {name} must be {self.dimension} finite numbers, got {value!r}"
+        array = plain_numbers(value, f"{who}: {name}", size=self.dimension)
+        if array.ndim == 0:
+            msg = f"{who}: {name} must be {self.dimension} numbers, got {value!r}"
             raise ValueError(msg)
         return array
 
@@ -84,14 +85,14 @@ class Scene:
             for k, ((i, _), m) in enumerate(zip(found, marked))
         )  # pyright: ignore
 
-    def _joint_axes(self, joint: Joint, who: str) -> tuple[np.ndarray, float]:
+    def _joint_axes(self, joint: Joint, who: str) -> tuple[Any, Any]:
         if self.dimension == 2:
             x = self.vector((1.0, 0.0) if joint.axis is None else joint.axis, who, "axis")
-            angle = float(np.arctan2(x[1], x[0]))
+            angle = numpy_for(x).arctan2(x[1], x[0])
             return Frame((0, 0), angle).axes(2), angle
         z = self.vector((0.0, 0.0, 1.0) if joint.axis is None else joint.axis, who, "axis")
         x = None if joint.across is None else self.vector(joint.across, who, "across")
-        if not z.any() or (x is not None and np.linalg.norm(np.cross(z, x)) < 1e-9 * np.linalg.norm(z)):
+        if not is_traced(z, x) and (not z.any() or (x is not None and np.linalg.norm(np.cross(z, x)) < 1e-12)):
             msg = f"{who}: axis must not be zero, nor parallel to across, got {joint.axis!r} and {joint.across!r}"
             raise ValueError(msg)
         return axes_with(z, x), 0.0
@@ -100,16 +101,16 @@ class Scene:
         if not marker:
             return None
         frame = self.bodies[i].marker(marker)
-        return Fixed(i, np.asarray(frame.point, float), frame.axes(self.dimension), frame.angle)
+        return Fixed(i, frame.point, frame.axes(self.dimension), frame.angle)
 
-    def _in_space(self, f: Fixed) -> np.ndarray:
+    def _in_space(self, f: Fixed) -> Any:
         return self.place[f.body] + self.turn[f.body] @ f.point
 
-    def _on(self, i: int, at: np.ndarray, axes: np.ndarray, angle: float) -> Fixed:
+    def _on(self, i: int, at: Any, axes: Any, angle: Any) -> Fixed:
         R = self.turn[i]
         return Fixed(i, R.T @ (at - self.place[i]), R.T @ axes, angle - self.angle[i])
 
-    def _with_axes(self, f: Fixed, marker: str, axes: np.ndarray, angle: float) -> Fixed:
+    def _with_axes(self, f: Fixed, marker: str, axes: Any, angle: Any) -> Fixed:
         """A marker that is only a point takes its axes from the joint."""
         if isinstance(self.bodies[f.body].markers[marker], Frame):
             return f
@@ -122,12 +123,18 @@ class Scene:
         i, marker = self.find(given, who)
         return self._marked(i, marker) or Fixed(i, np.zeros(self.dimension), np.eye(self.dimension), 0.0)
 
-    def apart(self, a: Fixed, b: Fixed) -> float:
+    def apart(self, a: Fixed, b: Fixed) -> Any:
         """The distance of two frames at the start."""
-        return float(np.linalg.norm(self._in_space(b) - self._in_space(a)))
+        d = self._in_space(b) - self._in_space(a)
+        return numpy_for(d).linalg.norm(d)
+
+
+def rows(values: Sequence[Any]) -> Any:
+    """One row per value."""
+    return jnp.asarray(numpy_for(*values).stack([numpy_for(x).asarray(x, float) for x in values]))
 
 
 def stacked(frames: Sequence[Fixed]) -> Side:
     """One row per frame."""
-    arrays = (jnp.asarray(np.stack([getattr(f, name) for f in frames])) for name in ("point", "axes", "angle"))
+    arrays = (rows([getattr(f, name) for f in frames]) for name in ("point", "axes", "angle"))
     return Side(tuple(f.body for f in frames), *arrays)

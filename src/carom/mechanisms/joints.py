@@ -11,13 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from carom.arguments import plain_numbers
+from carom.arguments import is_traced, plain_numbers, real
 from carom.state import Numbers
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Joint:
     """A joint of two bodies; the functions of `carom.joints` make them.
 
@@ -58,7 +56,7 @@ class Joint:
     def __post_init__(self):
         for name in ("stiffness", "damping"):
             plain_numbers(getattr(self, name), f"{self}: {name}", size=1, nonnegative=True)
-        if self.limits is not None and not self.limits[0] < self.limits[1]:
+        if self.limits is not None and not is_traced(self.limits) and not self.limits[0] < self.limits[1]:
             msg = f"{self}: limits must be (lowest, highest), got {self.limits!r}"
             raise ValueError(msg)
 
@@ -148,7 +146,7 @@ def distance(a: str, b: str, *, length: float | None = None, **more: Any) -> Joi
     Example:
         >>> bar = carom.joints.distance("left.top", "right.top", length=0.5)
     """
-    return Joint("distance", a, b, numbers=() if length is None else (float(length),), **more)
+    return Joint("distance", a, b, numbers=() if length is None else (real(length),), **more)
 
 
 def screw(a: str, b: str, *, pitch: float, at: Any = None, axis: Any = None, **more: Any) -> Joint:
@@ -157,7 +155,7 @@ def screw(a: str, b: str, *, pitch: float, at: Any = None, axis: Any = None, **m
     Example:
         >>> jack = carom.joints.screw("ground", "nut", pitch=0.01, at=(0, 0, 0), axis=(0, 0, 1))
     """
-    return Joint("screw", a, b, at, axis, numbers=(float(pitch),), **more)
+    return Joint("screw", a, b, at, axis, numbers=(real(pitch),), **more)
 
 
 def gear(first: str, second: str, *, teeth: Numbers, **more: Any) -> Joint:
@@ -169,11 +167,11 @@ def gear(first: str, second: str, *, teeth: Numbers, **more: Any) -> Joint:
     Example:
         >>> pair = carom.joints.gear("axle 1", "axle 2", teeth=(20, 45))
     """
-    n = np.asarray(plain_numbers(teeth, "gear: teeth", size=2))
-    if n.shape != (2,) or not n.all():
+    n = plain_numbers(teeth, "gear: teeth", size=2)
+    if n.shape != (2,) or (not is_traced(n) and not n.all()):
         msg = f"gear: teeth must be two numbers other than zero, got {teeth!r}"
         raise ValueError(msg)
-    return Joint("gear", first, second, numbers=tuple(n.tolist()), **more)
+    return Joint("gear", first, second, numbers=tuple(n), **more)
 
 
 def rolling(
@@ -186,5 +184,5 @@ def rolling(
     Example:
         >>> coin = carom.joints.rolling("coin", radius=0.1, axis=(0, 1, 0))
     """
-    r = float(plain_numbers(radius, "rolling: radius", size=1, positive=True))
-    return Joint("rolling", "ground", body, normal, axis, numbers=(r, float(offset)), **more)
+    r = plain_numbers(radius, "rolling: radius", size=1, positive=True)
+    return Joint("rolling", "ground", body, normal, axis, numbers=(r, real(offset)), **more)

@@ -11,14 +11,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from carom.arguments import names_of
+from carom.arguments import is_traced, names_of, numpy_for, plain_numbers
 from carom.bodies import Bodies
 from carom.mechanisms.acting import Damping, Elastic, Motors, Spring
 from carom.mechanisms.assembling import assembled
 from carom.mechanisms.body import RigidBody
 from carom.mechanisms.building import corners, holding, lengths, limits, row_count
 from carom.mechanisms.equations import KINDS
-from carom.mechanisms.framing import Scene
+from carom.mechanisms.framing import Scene, rows
 from carom.mechanisms.joints import Joint
 from carom.mechanisms.poses import Gyroscopic, Kinematics, Normalised, Poses, Weight, frames
 from carom.mechanisms.touching import Plane
@@ -80,13 +80,13 @@ class Mechanism:
         self.joints = _named_joints(joints)
         scene, d, count = Scene(self.bodies), self.bodies[0].dimension, len(self.bodies)
         self.cut = Bodies(count, dof=3 if d == 2 else 6, coordinates=3 if d == 2 else 7)
-        q, v = (np.concatenate([getattr(b, name) for b in self.bodies]) for name in ("coordinates", "velocities"))
+        q, v = (_joined([getattr(body, name) for body in self.bodies]) for name in ("coordinates", "velocities"))
         held = holding(scene, self.cut, self.joints, q)
         ends = np.cumsum([0, *(row_count(joint, d) for joint in self.joints)]).tolist()
         spans = [slice(a, b) for a, b in zip(ends, ends[1:])]
         self.rows = {joint.name: span for joint, span in zip(self.joints, spans)}
-        self.rank = 0
-        if self.joints:
+        self.rank = ends[-1]
+        if self.joints and not is_traced(q, v, held):
             q, v, self.rank = assembled(held, self.joints, spans, q, v)
         self.freedom = v.size - self.rank
         self.state = State(q, v, t)
@@ -114,29 +114,28 @@ class Mechanism:
             f"<Mechanism of {len(self.bodies)} bodies and {len(self.joints)} joints, {self.freedom} degrees of freedom>"
         )
 
-    def _energies(self, scene: Scene, held: Any, springs: Sequence[Spring], g: np.ndarray) -> dict[str, Any]:
+    def _energies(self, scene: Scene, held: Any, springs: Sequence[Spring], g: Any) -> dict[str, Any]:
         parts: dict[str, Any] = {}
-        if g.any():
-            parts["gravity"] = Weight(self.cut, jnp.asarray(np.array([body.mass * g for body in self.bodies])))
-        if any(spring.stiffness for spring in springs):
-            numbers = (jnp.asarray([getattr(s, name) for s in springs]) for name in ("stiffness", "length"))
+        if is_traced(g) or g.any():
+            parts["gravity"] = Weight(self.cut, rows([body.mass * g for body in self.bodies]))
+        if any(_there(spring.stiffness) for spring in springs):
+            numbers = (rows([getattr(spring, name) for spring in springs]) for name in ("stiffness", "length"))
             parts["springs"] = Elastic(lengths(scene, self.cut, springs), *numbers)
         free = self._with_coordinates()
-        if any(joint.stiffness for joint in free):
-            numbers = (jnp.asarray([getattr(j, name) for j in free], float) for name in ("stiffness", "rest"))
+        if any(_there(joint.stiffness) for joint in free):
+            numbers = (rows([getattr(joint, name) for joint in free]) for name in ("stiffness", "rest"))
             parts["joint springs"] = Elastic(held.coordinates, *numbers)
         return parts
 
     def _forces(self, scene: Scene, held: Any, springs: Sequence[Spring]) -> dict[str, Any]:
         parts, free = {}, self._with_coordinates()
         if scene.dimension == 3:
-            parts["gyroscopic"] = Gyroscopic(self.cut, jnp.asarray(np.array([b.masses[3:, 3:] for b in self.bodies])))
-        if any(spring.damping for spring in springs):
-            c = jnp.asarray([s.damping for s in springs], float)
+            parts["gyroscopic"] = Gyroscopic(self.cut, rows([body.tensor for body in self.bodies]))
+        if any(_there(spring.damping) for spring in springs):
+            c = rows([spring.damping for spring in springs])
             parts["dampers"] = Damping(self.cut, lengths(scene, self.cut, springs), c)
-        if any(joint.damping for joint in free):
-            c = jnp.asarray([joint.damping for joint in free], float)
-            parts["joint damping"] = Damping(self.cut, held.coordinates, c)
+        if any(_there(joint.damping) for joint in free):
+            parts["joint damping"] = Damping(self.cut, held.coordinates, rows([joint.damping for joint in free]))
         if any(joint.motor is not None for joint in free):
             parts["motors"] = Motors(self.cut, held.coordinates, tuple(joint.motor for joint in free))
         return parts
@@ -144,7 +143,7 @@ class Mechanism:
     def _with_coordinates(self) -> list[Joint]:
         free = [joint for joint in self.joints if joint.kind in KINDS and KINDS[joint.kind].coordinate is not None]
         for joint in self.joints:
-            if joint not in free and (joint.stiffness or joint.damping or joint.motor is not None):
+            if joint not in free and (_there(joint.stiffness) or _there(joint.damping) or joint.motor is not None):
                 msg = f"{joint}: it has no single coordinate for a spring, a damper or a motor"
                 raise ValueError(msg)
         return free
@@ -202,25 +201,33 @@ def _refuse_repeated(names: list[str], what: str) -> None:
         raise ValueError(msg)
 
 
-def _gravity(gravity: Any, dimension: int) -> np.ndarray:
-    g = np.asarray(gravity, float)
-    if g.shape == ():
-        return -float(g) * np.eye(dimension)[-1]
-    if g.shape != (dimension,) or not np.isfinite(g).all():
-        msg = f"Mechanism: gravity must be a number or {dimension} numbers, got {gravity!r}"
-        raise ValueError(msg)
-    return g
+def _gravity(gravity: Any, dimension: int) -> Any:
+    g = plain_numbers(gravity, "Mechanism: gravity", size=dimension)
+    return -g * np.eye(dimension)[-1] if g.ndim == 0 else g
 
 
-def _mass(bodies: Sequence[RigidBody]) -> np.ndarray:
+def _mass(bodies: Sequence[RigidBody]) -> Any:
     """The diagonal of the mass matrix, or all of it where axes are not principal ones."""
-    blocks = [body.masses for body in bodies]
-    n = blocks[0].shape[0]
-    whole = np.zeros((n * len(blocks), n * len(blocks)))
-    for i, block in enumerate(blocks):
-        whole[n * i : n * i + n, n * i : n * i + n] = block
-    diagonal = np.diag(whole)
-    return diagonal if (whole == np.diag(diagonal)).all() else whole
+    d = bodies[0].dimension
+    tensors = [body.tensor for body in bodies]
+    if all(np.ndim(body.inertia) < 2 for body in bodies):
+        parts = [([body.mass] * d, numpy_for(J).diagonal(J)) for body, J in zip(bodies, tensors)]
+        return _joined([part for pair in parts for part in pair])
+    n, xp = d + len(tensors[0]), numpy_for(tensors, [body.mass for body in bodies])
+    rows_of = []
+    for i, (body, J) in enumerate(zip(bodies, tensors)):
+        block = xp.block([[body.mass * np.eye(d), np.zeros((d, n - d))], [np.zeros((n - d, d)), J]])
+        rows_of.append(xp.hstack([np.zeros((n, n * i)), block, np.zeros((n, n * (len(bodies) - 1 - i)))]))
+    return xp.vstack(rows_of)
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    xp = numpy_for(*parts)
+    return xp.concatenate([xp.asarray(part, float) for part in parts])
+
+
+def _there(value: Any) -> bool:
+    return is_traced(value) or bool(value)
 
 
 def _listed(contacts: Any) -> list[Any]:

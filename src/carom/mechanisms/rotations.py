@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.arguments import is_traced, numpy_for
 from carom.state import reals
 
 
@@ -36,21 +37,22 @@ def quaternion_rate(p: Array, omega: Array) -> Array:
     return 0.5 * jnp.concatenate([real, w * omega + jnp.cross(u, omega)], -1)
 
 
-def quaternion(rotation: Any, name: str) -> np.ndarray:
+def quaternion(rotation: Any, name: str) -> Any:
     """A unit quaternion from a quaternion, a rotation matrix, or a rotation vector (axis times angle)."""
-    given = np.asarray(reals(rotation, name, "a quaternion, a rotation vector or a rotation matrix"))
-    if not np.isfinite(given).all() or given.shape not in ((3,), (4,), (3, 3)):
+    given = reals(rotation, name, "a quaternion, a rotation vector or a rotation matrix")
+    xp, known = numpy_for(given), not is_traced(given)
+    if given.shape not in ((3,), (4,), (3, 3)) or (known and not np.isfinite(given).all()):
         msg = f"{name} must be a quaternion (w, x, y, z), a rotation vector or a rotation matrix, got {rotation!r}"
         raise ValueError(msg)
     if given.shape == (3,):
-        angle = np.linalg.norm(given)
-        return np.append(np.cos(angle / 2), 0.5 * np.sinc(angle / (2 * np.pi)) * given)
+        angle = xp.sqrt(given @ given + (0.0 if known else 1e-300))
+        return xp.append(xp.cos(angle / 2), 0.5 * xp.sinc(angle / (2 * np.pi)) * given)
     if given.shape == (3, 3):
-        return _of_matrix(given, name)
-    if not np.linalg.norm(given) > 0:
+        return _of_matrix(np.asarray(given), name)
+    if known and not np.linalg.norm(given) > 0:
         msg = f"{name} must not be the quaternion zero"
         raise ValueError(msg)
-    return given / np.linalg.norm(given)
+    return given / xp.linalg.norm(given)
 
 
 def _of_matrix(R: np.ndarray, name: str) -> np.ndarray:
@@ -69,10 +71,11 @@ def _of_matrix(R: np.ndarray, name: str) -> np.ndarray:
     return p / np.linalg.norm(p)
 
 
-def axes_with(z: np.ndarray, x: np.ndarray | None = None) -> np.ndarray:
+def axes_with(z: Any, x: Any = None) -> Any:
     """A right-handed frame with the third axis along z, its first one near x; columns are its axes."""
-    z = z / np.linalg.norm(z)
-    x = np.eye(3)[np.argmin(np.abs(z))] if x is None else x
+    xp = numpy_for(z, x)
+    z = z / xp.linalg.norm(z)
+    x = xp.eye(3)[xp.argmin(xp.abs(z))] if x is None else x
     x = x - (x @ z) * z
-    x = x / np.linalg.norm(x)
-    return np.stack([x, np.cross(z, x), z], 1)
+    x = x / xp.linalg.norm(x)
+    return xp.stack([x, xp.cross(z, x), z], 1)

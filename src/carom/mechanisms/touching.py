@@ -18,7 +18,7 @@ from carom.mechanisms.poses import poses, spins
 from carom.shapes import tangents
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Plane:
     """The half space `normal . x >= offset`, of the ground or carried by a body, against the corners of bodies.
 
