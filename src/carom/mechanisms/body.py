@@ -52,7 +52,7 @@ class RigidBody:
         spin: angular velocity at the start; in space in body axes.
         markers: named points of the body (or `carom.Frame`s), in its axes.
         corners: points of the body with which it touches planes, in its axes.
-        radius: by which corners are rounded; a ball is one corner with its radius.
+        radius: by which corners are rounded, a number or one per corner; a ball is one corner with its radius.
         name: for joints to refer to; bodies without one are "body 0", "body 1", ...
 
     Example:
@@ -68,14 +68,15 @@ class RigidBody:
     spin: Any = None
     markers: Mapping[str, Any] = field(default_factory=dict)
     corners: Any = None
-    radius: float = 0.0
+    radius: Any = 0.0
     name: str = ""
 
     def __post_init__(self):
         what = f"RigidBody '{self.name}'" if self.name else "RigidBody"
         plain_numbers(self.mass, f"{what}: mass", size=1, positive=True)
         _judge_inertia(reals(self.inertia, f"{what}: inertia", "a number, three, or a matrix"), what)
-        plain_numbers(self.radius, f"{what}: radius", size=1, nonnegative=True)
+        corners = () if self.corners is None else self.corners
+        plain_numbers(self.radius, f"{what}: radius", size=len(corners), of="corner", nonnegative=True)
         if "." in self.name or self.name == "ground":
             msg = f"{what}: a name must not contain '.' and must not be 'ground'"
             raise ValueError(msg)
@@ -83,7 +84,6 @@ class RigidBody:
         for name in ("position", "velocity", "spin"):
             self._vector(name, 1 if (d, name) == (2, "spin") else d)
         points = {f"marker '{k}'": m.point if isinstance(m, Frame) else m for k, m in self.markers.items()}
-        corners = () if self.corners is None else self.corners
         for name, point in {**points, **{f"corners[{i}]": c for i, c in enumerate(corners)}}.items():
             if np.shape(point) != (d,):
                 msg = f"{what}: {name} must be a point of {d} numbers, got {point!r}"
@@ -103,6 +103,13 @@ class RigidBody:
             msg = f"RigidBody '{self.name}': {name} must be {size} numbers, got {value!r}"
             raise ValueError(msg)
         return array.reshape(size)
+
+    @property
+    def rounded(self) -> list[tuple[Any, Any]]:
+        """The corners with their radii."""
+        corners = () if self.corners is None else self.corners
+        xp = numpy_for(self.radius)
+        return list(zip(corners, xp.broadcast_to(xp.asarray(self.radius, float), (len(corners),))))
 
     @property
     def coordinates(self) -> Any:

@@ -110,7 +110,7 @@ def corners(scene: Scene, bodies: Bodies, plane: Plane) -> Contacts:
         msg = f"{who}: touches bodies with corners, but {what}: give RigidBody(..., corners=) or RigidBody.box"
         raise ValueError(msg)
     n = scene.vector(plane.normal, who, "normal")
-    found = [(i, c, scene.bodies[i].radius) for i in which for c in scene.bodies[i].corners]
+    found = [(i, *corner) for i in which for corner in scene.bodies[i].rounded]
     owner, point, radius = zip(*found)
     k, size = len(found), numpy_for(n).linalg.norm(n)
     arrays = (rows(point), rows(radius), rows([n / size] * k), rows([plane.offset / size] * k))
