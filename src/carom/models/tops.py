@@ -75,7 +75,7 @@ def rolling_disk(
         inertia,
         position=xp.array([0.0, radius * s, radius * c]),
         rotation=xp.array([-lean, 0.0, 0.0]),
-        velocity=xp.array([radius * spin + radius * s * 0.0, 0.0, 0.0]),
+        velocity=xp.array([radius * spin, 0.0, 0.0]),
         spin=xp.array([0.0, spin, turning]),
         name="disk",
     )
