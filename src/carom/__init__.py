@@ -12,6 +12,7 @@ from carom import keep, models, shapes, tableaux
 from carom._config import __version__
 from carom.bodies import Bodies
 from carom.joining import join
+from carom.mechanisms import Frame, Mechanism, Plane, RigidBody, Spring, joints
 from carom.methods.capturing.event_capturing import EventCapturing
 from carom.methods.moreau.extrapolated import Extrapolated
 from carom.methods.moreau.moreau_midpoint import MoreauMidpoint
@@ -129,6 +130,7 @@ __all__ = [
     "ExplicitRK",
     "Extrapolated",
     "Fixed",
+    "Frame",
     "FrictionElements",
     "Grid",
     "IRK",
@@ -136,22 +138,26 @@ __all__ = [
     "Interrupted",
     "LeesEdwards",
     "LobattoIIIAB",
+    "Mechanism",
     "MoreauMidpoint",
     "MoreauTheta",
     "Newton",
     "PJOR",
     "PSOR",
     "Periodic",
+    "Plane",
     "Prescribed",
     "PseudoEnergy",
     "RATTLE",
     "Random",
     "Reversible",
+    "RigidBody",
     "SemismoothNewton",
     "Shape",
     "SimulationError",
     "Solution",
     "Spark",
+    "Spring",
     "StabilityWarning",
     "State",
     "Status",
@@ -176,6 +182,7 @@ __all__ = [
     "film",
     "gauss",
     "join",
+    "joints",
     "keep",
     "load",
     "load_sweep",

@@ -57,7 +57,10 @@ _MESSAGES = {
         "the step size fell under its minimum",
         "Loosen the tolerance, or declare the instants at which forces jump with System(jumps=...)",
     ),
-    Status.CONSTRAINTS_LOST_RANK: ("the constraint matrix lost rank", "Remove redundant constraints"),
+    Status.CONSTRAINTS_LOST_RANK: (
+        "constraints that depend on each other contradict each other",
+        "Remove one of them, or take smaller steps",
+    ),
     Status.NO_POST_IMPACT_STATE: ("no post-impact state exists", "Check restitution and friction"),
     Status.EVENT_NOT_LOCATED: ("an event could not be located", "Take smaller steps"),
     Status.TOO_MANY_EVENTS: ("too many events without a whole step between them", "Use carom.Switching"),

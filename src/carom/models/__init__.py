@@ -20,6 +20,15 @@ from carom.models.granular import dimer_chain as dimer_chain
 from carom.models.granular import granular_chain as granular_chain
 from carom.models.granular import newtons_cradle as newtons_cradle
 from carom.models.granular import trimer as trimer
+from carom.models.hitting import bead_on_hoop as bead_on_hoop
+from carom.models.hitting import bouncing_box as bouncing_box
+from carom.models.hitting import bouncing_rod as bouncing_rod
+from carom.models.hitting import dominoes as dominoes
+from carom.models.hitting import rimless_wheel as rimless_wheel
+from carom.models.linkages import bricard as bricard
+from carom.models.linkages import flyball_governor as flyball_governor
+from carom.models.linkages import n_four_bar as n_four_bar
+from carom.models.linkages import stewart_platform as stewart_platform
 from carom.models.many_bodies import column_collapse as column_collapse
 from carom.models.many_bodies import disks_in_box as disks_in_box
 from carom.models.many_bodies import disks_in_drum as disks_in_drum
@@ -48,4 +57,7 @@ from carom.models.rigid_bodies import painleve_rod as painleve_rod
 from carom.models.rigid_bodies import rocking_block as rocking_block
 from carom.models.rigid_bodies import super_ball as super_ball
 from carom.models.squeezer import andrews_squeezer as andrews_squeezer
+from carom.models.tops import free_top as free_top
+from carom.models.tops import rolling_disk as rolling_disk
+from carom.models.tops import tippe_top as tippe_top
 from carom.models.woodpecker import woodpecker as woodpecker

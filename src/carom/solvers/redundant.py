@@ -7,11 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.solvers.roots import held, rarely
 from carom.solvers.small import inverse_small, solve_rolled, times
 
 _DAMPING = 1e-7  # of the multipliers' matrix, refined away: leaves least-squares multipliers for redundant rows
 _REFINEMENTS = 4
 _REDUNDANT = 1e-9
+_DEPENDENT = 1e-10  # squared sine of the angle between a row and the others, under which it depends on them
+_IDLE = 1e-9
 _WRITTEN_OUT = 3  # rows: beyond, a loop compiles faster and runs as fast
 
 
@@ -85,3 +88,44 @@ def redundancy(S: Array, rows: Array) -> Array:
         return table - table[:, k][:, None] * row * below, count + gone
 
     return jax.lax.fori_loop(0, S.shape[0], eliminate, (table, count))[1]
+
+
+def dependent(D: Array) -> Array:
+    """How many rows of D depend on the others, whatever their lengths; rows of zeros do."""
+    none = jnp.zeros((), jnp.int32)
+    if D.shape[0] == 0:
+        return none
+    length = jnp.sqrt(jnp.sum(D * D, axis=1, keepdims=True))
+    if D.shape[0] == 1:
+        return (length[0, 0] == 0).astype(jnp.int32)
+    rows = D / jnp.where(length > 0, length, 1.0)
+    gram = held(rows @ rows.T)
+    least = jnp.min(jnp.diagonal(jnp.linalg.cholesky(gram))) ** 2
+    return rarely(~(least > _DEPENDENT), lambda _, gram: gram.shape[0] - _rank(gram), none, gram)
+
+
+def idle(S: Array) -> Array:
+    """The projection on multipliers that S maps to zero, in units of S: `size P size`, size^2 its diagonal.
+
+    P = (d (S + d)^{-1})^4 of the normalised S with a small d: one where S vanishes, nothing elsewhere.
+    """
+    size = jnp.sqrt(jnp.where(jnp.diagonal(S) > 0, jnp.diagonal(S), 1.0))
+    both, identity = size[:, None] * size, jnp.asarray(np.eye(S.shape[0]))
+    P = _IDLE * jnp.linalg.inv(S / both + _IDLE * identity)
+    P = P @ P
+    return both * (P @ P)
+
+
+def _rank(gram: Array) -> Array:
+    """The number of pivots of a positive matrix with unit diagonal that do not vanish, the largest first."""
+
+    def eliminate(_, found: tuple[Array, Array]) -> tuple[Array, Array]:
+        table, count = found
+        diagonal = jnp.diagonal(table)
+        k = jnp.argmax(diagonal)
+        there = diagonal[k] > _DEPENDENT
+        column = jnp.where(there, table[k] / jnp.sqrt(jnp.where(there, diagonal[k], 1.0)), 0.0)
+        return table - column[:, None] * column, count + there
+
+    start = (gram, jnp.zeros((), jnp.int32))
+    return jax.lax.fori_loop(0, gram.shape[0], eliminate, start)[1]

@@ -148,7 +148,10 @@ def after(
 
     After one that is pending everything is as it was but for the method's memory.
     """
-    mark = choose(ok, tried.ahead, carry.mark if back is None else back)
+    ahead = tried.ahead
+    if system.manifold is not None:
+        ahead = eqx.tree_at(lambda m: m.state.q, ahead, system.onto_manifold(ahead.state.q))
+    mark = choose(ok, ahead, carry.mark if back is None else back)
     counts, ending = carry.counts.add(tried.info, ok), tried.status if status is None else status
     if tried.pending is not None:
         waiting = Mark(carry.state, tried.ahead.memory, carry.k, carry.segment, carry.pairs)

@@ -19,7 +19,7 @@ from carom.running.compiled import compiled, remembered, split
 from carom.state import State
 from carom.systems.body_contacts import AbstractBodyContacts, partners
 from carom.systems.consistent import constraint_residuals
-from carom.systems.constrained import directions, velocity_residual
+from carom.systems.constrained import contradiction, directions, velocity_residual
 from carom.systems.contact_rows import contact_rows, laws_of
 from carom.systems.interactions import Interactions
 from carom.systems.lagrangian import Lagrangian
@@ -276,9 +276,9 @@ def measure(system: System, state: State) -> Findings:
     if isinstance(owner := getattr(getattr(system.mass, "fn", None), "__self__", None), Lagrangian):
         found["quadratic defect"] = owner.quadratic_defect(t, q, v + 1.0, system.given)
     if system.constraints is not None or system.nonholonomic is not None:
-        D = directions(system, t, q, v)
         found["constraint residual"], found["constraint rate"] = constraint_residuals(system, t, q, v)
-        found["constraint singular values"] = jnp.linalg.svd(D, compute_uv=False)
+        found["constraint acceleration"], at = contradiction(system, t, q, v)
+        found["constraint rank"] = jnp.stack([at.u.size - at.redundant, at.u.size])
     if system.contacts is not None:
         found["gap"] = system.gaps(t, q)
         found["finite gap"] = jnp.all(jnp.isfinite(found["gap"]))
@@ -306,13 +306,17 @@ def _measure_lanes(system: System, states: State, axes: Any) -> Findings:
 
 
 def _check_constraints(found: dict[str, np.ndarray]) -> None:
-    singular = found["constraint singular values"]
-    if singular.size and singular.min() < 1e-10 * singular.max():
-        msg = f"constraints are redundant: rank {int((singular > 1e-10 * singular.max()).sum())} of {singular.size}"
-        raise ValueError(msg)
     for name, what in (("constraint residual", "g(q)"), ("constraint rate", "d/dt g(q) or k(q, v)")):
         if found[name] > _CONSISTENT:
             size = f"|{what}| = {float(found[name]):.3g} relative to the size of its terms"
             offer = "project it with state = carom.consistent(system, state)"
             msg = f"the start does not fulfil the constraints: {size}; {offer}"
             raise ValueError(msg)
+    rank, count = found["constraint rank"].astype(int).tolist()
+    if rank < count and not found["constraint acceleration"] <= _CONSISTENT:
+        left = float(found["constraint acceleration"])
+        msg = (
+            f"the constraints contradict each other: rank {rank} of {count} at the start, and no acceleration fulfils "
+            f"them; |d2/dt2 g(q)| = {left:.3g} relative to its terms is left"
+        )
+        raise ValueError(msg)

@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from carom.solvers.redundant import dependent, idle
+from carom.solvers.roots import rarely
 from carom.systems.features import Feature
 
 if TYPE_CHECKING:
@@ -40,14 +42,16 @@ def velocity_residual(system: Equations, t: Array, q: Array, v: Array) -> Array:
 def reaction(system: Equations, t: Array, q: Array, v: Array, u: Array) -> Array:
     """-G^T lambda - K^T psi."""
     g, pull_q = jax.vjp(lambda x: system.constraint(t, x), q)
-    force = -pull_q(u[: g.size])[0]
+    force = -system.to_velocities(t, q, v, pull_q(u[: g.size])[0])
     if system.nonholonomic is None:
         return force
     return force - jax.vjp(lambda x: slip(system, t, q, x), v)[1](u[g.size :])[0]
 
 
 def directions(system: Equations, t: Array, q: Array, v: Array) -> Array:
-    """The rows of G and K: what the multipliers act along."""
+    """The rows of G (as they act on velocities) and K: what the multipliers act along."""
+    if system.kinematics is not None:
+        return jax.jacfwd(lambda x: velocity_residual(system, t, q, x))(v)
     G = jax.jacfwd(lambda x: system.constraint(t, x))(q)
     return jnp.concatenate([G, jax.jacfwd(lambda x: slip(system, t, q, x))(v)])
 
@@ -64,44 +68,85 @@ def mass_matrix(system: Equations, t: Array, q: Array, n: int) -> Array:
 
 
 class Accelerations(NamedTuple):
-    """v', the multipliers u, and the directions the multipliers act along."""
+    """v', the multipliers u, the directions the multipliers act along, and how many of these depend on others."""
 
     a: Array
     u: Array
     directions: Array
+    redundant: Array
 
 
 def accelerations(system: Equations, t: Array, q: Array, v: Array) -> Accelerations:
     """Accelerations v' and multipliers u from the twice differentiated constraints, Jay1998 (2e), (8e), (17h).
 
     They solve `M v' + D^T u = f(u)`, `C v' = -c` with D the directions of the reaction and C = d(velocity residual)/dv;
-    one linear system unless forces depend on the multipliers in a nonlinear way.
+    one linear system unless forces depend on the multipliers in a nonlinear way. Where constraints depend on each other
+    the multipliers are those of least length, each counted in units of the motion that it brings about.
     """
-    D = directions(system, t, q, v)
-    still = (jnp.ones_like(t), system.rate(t, q, v), jnp.zeros_like(v))
-    c = jax.jvp(lambda *x: velocity_residual(system, *x), (t, q, v), still)[1]
-    C = D if system.hamiltonian is None else jax.jacfwd(lambda x: velocity_residual(system, t, q, x))(v)
-    M = mass_matrix(system, t, q, v.size)
-
-    def correct(_, z: Array) -> Array:
-        a, u = z[: v.size], z[v.size :]
-        f = system.force(t, q, v, u)
-        f_u = jax.jacfwd(lambda x: system.force(t, q, v, x))(u) if nonlinear else jnp.zeros((v.size, u.size))
-        matrix = jnp.block([[M, D.T - f_u], [C, jnp.zeros((u.size, u.size))]])
-        return z - jnp.linalg.solve(matrix, jnp.concatenate([M @ a + D.T @ u - f, C @ a + c]))
-
-    nonlinear = Feature.MULTIPLIER_FORCES in system.features
-    z = correct(0, jnp.zeros(v.size + c.size))
-    if nonlinear:
-        z = jax.lax.fori_loop(0, _NONLINEAR_ITERATIONS, correct, z)
-    return Accelerations(z[: v.size], z[v.size :], D)
+    equations = Saddle.of(system, t, q, v)
+    m, redundant = len(equations.D), dependent(equations.D)
+    P = jnp.full((1, 1), redundant, float) if m == 1 else jnp.zeros((m, m))  # one row of zeros takes no force
+    z = equations.solved(P)
+    if m > 1:
+        z = rarely(redundant > 0, _least, z, system, t, q, v)
+    return Accelerations(z[: v.size], z[v.size :], equations.D, redundant)
 
 
-def rank_measure(D: Array) -> Array:
-    """Squared ratio of the smallest to the largest independent part of the rows of D; zero or NaN if they depend."""
-    if D.shape[0] == 0:
-        return jnp.ones(())
-    gram = D @ D.T
-    largest = jnp.max(jnp.diagonal(gram))
-    pivots = jnp.diagonal(jnp.linalg.cholesky(gram / largest)) ** 2
-    return jnp.min(pivots)
+class Saddle(NamedTuple):
+    """The linear equations of accelerations and multipliers at one place."""
+
+    system: Equations
+    place: tuple[Array, Array, Array]
+    M: Array
+    D: Array
+    C: Array
+    c: Array
+
+    @classmethod
+    def of(cls, system: Equations, t: Array, q: Array, v: Array) -> Saddle:
+        """Mass, directions, and what the constraints' velocities gain at constant v."""
+        D = directions(system, t, q, v)
+        still = (jnp.ones_like(t), system.rate(t, q, v), jnp.zeros_like(v))
+        c = jax.jvp(lambda *x: velocity_residual(system, *x), (t, q, v), still)[1]
+        C = D if system.hamiltonian is None else jax.jacfwd(lambda x: velocity_residual(system, t, q, x))(v)
+        return cls(system, (t, q, v), mass_matrix(system, t, q, v.size), D, C, c)
+
+    def solved(self, P: Array) -> Array:
+        """z = (v', u) with `P u = 0` in place of what P leaves out of the constraints."""
+        z = self.corrected(jnp.zeros(len(self.M) + len(self.D)), P)
+        if Feature.MULTIPLIER_FORCES in self.system.features:
+            z = jax.lax.fori_loop(0, _NONLINEAR_ITERATIONS, lambda _, z: self.corrected(z, P), z)
+        return z
+
+    def corrected(self, z: Array, P: Array) -> Array:
+        """z after one Newton step."""
+        n, m = len(self.M), len(self.D)
+        a, u = z[:n], z[n:]
+        f, f_u = self.system.force(*self.place, u), jnp.zeros((n, m))
+        if Feature.MULTIPLIER_FORCES in self.system.features:
+            f_u = jax.jacfwd(lambda x: self.system.force(*self.place, x))(u)
+        matrix = jnp.block([[self.M, self.D.T - f_u], [self.C, -P]])
+        left = jnp.concatenate([self.M @ a + self.D.T @ u - f, self.C @ a + self.c - P @ u])
+        return z - jnp.linalg.solve(matrix, left)
+
+
+def _least(z: Array, system: Equations, t: Array, q: Array, v: Array) -> Array:
+    """Accelerations and the shortest multipliers."""
+    del z
+    equations = Saddle.of(system, t, q, v)
+    return equations.solved(idle(equations.C @ jnp.linalg.solve(equations.M, equations.D.T)))
+
+
+def motion_of(M: Array, D: Array) -> Array:
+    """The motion d_i M^{-1} d_i^T that a unit of each multiplier brings about along its own direction; 1 for none."""
+    size = jnp.abs(jnp.sum(D.T * jnp.linalg.solve(M, D.T), axis=0))
+    return jnp.where(size > 0, size, 1.0)
+
+
+def contradiction(system: Equations, t: Array, q: Array, v: Array) -> tuple[Array, Accelerations]:
+    """What accelerations leave of the twice differentiated constraints, relative to their terms; and these."""
+    equations, found = Saddle.of(system, t, q, v), accelerations(system, t, q, v)
+    left = equations.C @ found.a + equations.c
+    free = jnp.max(jnp.abs(system.force(t, q, v, found.u))) / jnp.max(jnp.abs(jnp.diagonal(equations.M)))
+    size = jnp.abs(equations.C) @ (jnp.abs(found.a) + free) + jnp.abs(equations.c)
+    return jnp.max(jnp.abs(left), initial=0.0) / (jnp.max(size, initial=0.0) + 1e-300), found

@@ -42,6 +42,7 @@ class Equations(eqx.Module):
     forces: dict[str, UserFunction]
     rate_damping: dict[str, Array | Part]
     kinematics: UserFunction | None
+    manifold: UserFunction | None
     shift: Callable[..., Array] | None
     constraints: UserFunction | None
     nonholonomic: UserFunction | None
@@ -262,6 +263,10 @@ class Equations(eqx.Module):
         if self.kinematics is not None:
             return self.kinematics(self.given, t=t, q=q, v=v)
         return v if self.shift is None else v + self.shift(self, t, q)
+
+    def onto_manifold(self, q: Array) -> Array:
+        """The coordinates where they belong."""
+        return q if self.manifold is None else jnp.asarray(self.manifold(self.given, q=q, t=0.0), float)
 
     def to_velocities(self, t: Array, q: Array, v: Array, covector: Array) -> Array:
         """B^T covector: a gradient with respect to q as a generalised force."""

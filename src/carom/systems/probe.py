@@ -169,6 +169,8 @@ def _functions(system: System, state: State) -> Iterator[tuple[str, UserFunction
         yield "the Hamiltonian", system.hamiltonian, _one_number
     if system.kinematics is not None:
         yield "kinematics", system.kinematics, _shape((n,))
+    if system.manifold is not None:
+        yield "manifold", system.manifold, _shape((n,))
     if system.constraints is not None:
         yield "constraints", system.constraints, _entries("constraints")
     if system.nonholonomic is not None:

@@ -44,6 +44,7 @@ class System(Equations):
         rate_damping: `{part: gamma}` adds `gamma d/dt(force of that part of the potential)`, gamma a number or one per
             interaction; `{name: R}` with a potential-like `R(q)` adds `d/dt(-dR/dq)`.
         kinematics: `q'(t, q, v)`, affine in v; default `q' = v`.
+        manifold: brings coordinates back to where they belong after every step, `q -> q`: unit quaternions, say.
         constraints: bilateral constraints `g(q)` or `g(t, q)`, zero when fulfilled.
         nonholonomic: constraints on velocities `k(q, v)`.
         contacts: unilateral contacts, a `carom.Contacts` or a list of them, numbered through in its order.
@@ -68,6 +69,7 @@ class System(Equations):
         *,
         rate_damping: Mapping[str, Any] | None = None,
         kinematics: Callable[..., Any] | None = None,
+        manifold: Callable[..., Any] | None = None,
         constraints: Callable[..., Any] | None = None,
         nonholonomic: Callable[..., Any] | None = None,
         contacts: Any = None,
@@ -91,6 +93,7 @@ class System(Equations):
             for name, value in given_names(rate_damping, "rate_damping").items()
         }
         self.kinematics = kinematics and user_function(kinematics, "kinematics", ("t", "q", "v"))
+        self.manifold = manifold and user_function(manifold, "manifold", ("q",))
         self.shift = None
         self.constraints = constraints and user_function(constraints, "constraints", ("q",), ("t", "q"))
         self.nonholonomic = nonholonomic and user_function(nonholonomic, "nonholonomic", ("q", "v"), ("t", "q", "v"))

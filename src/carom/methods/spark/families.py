@@ -17,6 +17,7 @@ LETTERS = {"A": lobatto_iiia, "B": lobatto_iiib, "C": lobatto_iiic, "C*": lobatt
 OTHER = "other"
 DEFAULTS = {
     "kinematic": "A",
+    "rotation": "D",
     "inertia": "B",
     "constraint": "B",
     "conservative": "B",
@@ -25,7 +26,6 @@ DEFAULTS = {
     "exciting": "C*",
     OTHER: "B",
 }
-EQUATIONS = ("kinematic", "inertia", "constraint", OTHER)
 
 
 def coefficients(stages: int, families: Any, damping: Any) -> dict[str, Array]:
@@ -82,11 +82,6 @@ def objection(stages: int, matrices: Mapping[str, Array], system: System) -> str
         if "lam" in force.takes and np.any(_is_iiia(stages, matrices.get(name, matrices[OTHER]))):
             return f"Spark: force '{name}' depends on the multipliers, so it cannot use Lobatto IIIA (Jay1998 (5b))"
     return None
-
-
-def uses_iiia(stages: int, matrix: Array) -> bool:
-    """Whether every component uses Lobatto IIIA."""
-    return bool(np.all(_is_iiia(stages, matrix)))
 
 
 def _is_iiia(stages: int, matrix: Array) -> np.ndarray:

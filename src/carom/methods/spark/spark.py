@@ -20,29 +20,37 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from carom.methods.base import AbstractMethod, Gives
-from carom.methods.spark.families import OTHER, coefficients, has_constraints, objection, part_names, uses_iiia
+from carom.methods.spark.families import OTHER, coefficients, has_constraints, objection, part_names
 from carom.methods.spark.stages import StageEquations, Unknowns
 from carom.names import register
 from carom.running.compiled import compiled
 from carom.solvers.newton import Newton, Root
+from carom.solvers.redundant import dependent, idle
+from carom.solvers.roots import rarely
 from carom.state import Info, State, Status, Step
-from carom.systems.constrained import accelerations, directions, mass_matrix, multiplier_count, rank_measure
+from carom.systems.consistent import constraint_residuals
+from carom.systems.constrained import accelerations, directions, mass_matrix, multiplier_count
 from carom.systems.features import Feature
 from carom.systems.system import System
 from carom.tableaux import Tableau, embedded, lobatto_iiia
 from carom.tableaux.tableau import checked_count
 
 _STIFF = 0.3  # h^2 |df/dq| + h |df/dv| from which the derivatives of the forces enter the Jacobian
-_LOST = 1e-13
-_NEARLY_LOST = 1e-6
+_LEFT = 1e-8  # of constraints that depend on each other and hold, relative to their terms
+_NEAR = 0.05  # smallest singular value of normalised constraints, relative, that is near a singular position
+_LOOKED_AT = 33  # places ahead at which a failed step looks for a singular position
 
 
 class Memory(eqx.Module):
-    """The stages of the last step, from which the next guess is extrapolated; h is infinite before the first."""
+    """The stages of the last step, from which the next guess is extrapolated; h is infinite before the first.
+
+    `redundant` counts the constraints that depend on others at the start of the next step.
+    """
 
     V: Float[Array, "s n"]
     U: Float[Array, "s m"]
     h: Array
+    redundant: Array
 
 
 @register
@@ -52,8 +60,9 @@ class Spark(AbstractMethod):
     Args:
         stages: s, at least 2.
         families: which Lobatto family treats which part: "A", "B", "C", "C*" or "D", or one of these per component.
-            Keys are "kinematic" (default A), "inertia" (B), "constraint" (B), "conservative" (B), "dissipative" (C),
-            "exciting" (C*), and the names of other forces and parts of the potential (B).
+            Keys are "kinematic" (default A; "rotation" (D) in its place for systems with `kinematics`, where D keeps
+            quadratic invariants: the length of quaternions), "inertia" (B), "constraint" (B), "conservative" (B),
+            "dissipative" (C), "exciting" (C*), and the names of other forces and parts of the potential (B).
         damping: `{part: beta}`, numerical damping by the split `(1 - beta) D + beta C` (sec. 7), beta from 0 to 1;
             a stiff linear part then has spectral radius (1 - beta) / (1 + beta).
         multiplier: "consistent" solves (17h), order 2s - 2; "stage" takes U_s, order about s - 1.
@@ -80,6 +89,7 @@ class Spark(AbstractMethod):
             Feature.CONSTRAINTS,
             Feature.NONHOLONOMIC,
             Feature.HAMILTONIAN,
+            Feature.KINEMATICS,
         }
     )
     gives = frozenset({Gives.WHOLE_STEPS, Gives.SYMMETRIC_ERROR, Gives.LOCAL_ERROR, Gives.BACKWARD})
@@ -112,6 +122,8 @@ class Spark(AbstractMethod):
 
     def objection(self, system: System) -> str | None:
         """Families must name parts the system has; multipliers never meet Lobatto IIIA."""
+        if system.shift is not None:
+            return "Spark: pass the system itself, not a regularised one"
         if system.hamiltonian is not None and system.nonholonomic is not None:
             return "Spark: nonholonomic constraints need velocities; give mass and potential instead of a Hamiltonian"
         return objection(self.stages, self.families, system)
@@ -125,8 +137,9 @@ class Spark(AbstractMethod):
             raise ValueError(msg)
         if self.newton.strategy != "auto":
             return self
-        coupled = {Feature.NONHOLONOMIC, Feature.HAMILTONIAN, Feature.MULTIPLIER_FORCES} & system.features
-        plain = not coupled and uses_iiia(self.stages, self.families["kinematic"])
+        coupled = {Feature.HAMILTONIAN, Feature.MULTIPLIER_FORCES} & system.features
+        whole = self.families["constraint"].ndim == 2 and self.families["kinematic"].ndim == 2
+        plain = not coupled and whole
         strategy = "shared" if plain and h is not None and stiffness(system, state, h) < _STIFF else "full"
         return eqx.tree_at(lambda m: m.newton, self, Newton(self.newton.tol, self.newton.max_iter, strategy))
 
@@ -139,9 +152,9 @@ class Spark(AbstractMethod):
 
     def init(self, system: System, state: State) -> Memory:
         """A constant guess: the start."""
-        u = compiled(accelerations)(system, state.t, state.q, state.v).u
-        shape = (self.stages, 1)
-        return Memory(jnp.tile(state.v, shape), jnp.tile(u, shape), jnp.asarray(jnp.inf, float))
+        start, shape = compiled(accelerations)(system, state.t, state.q, state.v), (self.stages, 1)
+        V, U = jnp.tile(state.v, shape), jnp.tile(start.u, shape)
+        return Memory(V, U, jnp.asarray(jnp.inf, float), start.redundant)
 
     def step(self, system: System, state: State, memory: Memory, h: Array) -> Step:
         """One step, Jay1998 Definition 4.1; backward in time every family is replaced by its adjoint (37)."""
@@ -149,24 +162,43 @@ class Spark(AbstractMethod):
         turned = {name: jnp.where(h < 0, base.b - a[..., ::-1, ::-1], a) for name, a in self.families.items()}
         n = state.v.size
         parts = stacked([turned.get(name, turned[OTHER]) for name in part_names(system)], self.stages, n)
-        equations = StageEquations(system, state.t, state.q, state.v, h, turned["kinematic"], parts, base)
+        kinematic = turned["kinematic" if system.kinematics is None else "rotation"]
+        idle = ineffective(system, state, memory)
+        equations = StageEquations(system, state.t, state.q, state.v, h, kinematic, parts, idle, base)
         root = equations.solve(predicted(system, equations, memory), self.newton)
         x, (q_rates, p_rates) = root.x, root.aux
         t1, q1 = state.t + h, equations.end(x)
         if self.multiplier == "stage":
             u, D = x.U[-1], directions(system, t1, q1, x.v1)
+            redundant = dependent(D)
         else:
-            _, u, D = accelerations(system, t1, q1, x.v1)  # (17h)
+            _, u, D, redundant = accelerations(system, t1, q1, x.v1)  # (17h)
         info = Info(
-            status=status_of(root, rank_measure(D)),
+            status=self.status_of(system, root, state.moved(t1, q1, x.v1), memory.redundant),
             residual=root.error * self.newton.tol,
             iterations=root.iterations,
             evaluations=self.stages * root.evaluations,
             local_error=local_error(system, base, state.moved(t1, q1, x.v1), h, q_rates, p_rates),
             error=estimate(base.c, base.b, h, q_rates, p_rates),
             multiplier=u if has_constraints(system) else None,
+            extra={"redundant": redundant} if u.size > 1 else {},
         )
-        return Step(state.moved(t1, q1, x.v1), Memory(x.V, x.U, h), info)
+        return Step(state.moved(t1, q1, x.v1), Memory(x.V, x.U, h, redundant), info)
+
+    def status_of(self, system: System, root: Root, end: State, redundant: Array) -> Array:
+        """How the step ended: where constraints depend on each other, those that were left out must hold too."""
+        status = jnp.where(root.converged, Status.OK, Status.NEWTON_DIVERGED)
+        if root.x.U.shape[1] < 2:
+            return status
+        left = jnp.max(jnp.stack(constraint_residuals(system, end.t, end.q, end.v)))
+        kept = (redundant == 0) | ~root.converged | (left <= _LEFT + self.newton.tol)
+        return jnp.where(kept, status, Status.CONSTRAINTS_LOST_RANK)
+
+    def explain(self, system: System, state: State, memory: Memory, status: Status) -> str:
+        """Whether the constraints lose rank in the step ahead."""
+        if status not in (Status.NEWTON_DIVERGED, Status.CONSTRAINTS_LOST_RANK) or not has_constraints(system):
+            return ""
+        return rank_ahead(system, state, float(memory.h))
 
 
 @register
@@ -207,7 +239,8 @@ def predicted(system: System, equations: StageEquations, memory: Memory) -> Unkn
     weights = jnp.prod(factors, -1) / np.prod(gaps, -1)
     V = weights @ (memory.V - memory.V[-1]) + equations.v
     U = jnp.broadcast_to(memory.U[-1], memory.U.shape)
-    W = None if system.hamiltonian is None else jax.vmap(system.rate, (0, None, 0))(equations.times, equations.q, V)
+    same = system.hamiltonian is None and system.kinematics is None
+    W = None if same else jax.vmap(system.rate, (0, None, 0))(equations.times, equations.q, V)
     return Unknowns(V, U, V[-1], W)
 
 
@@ -227,11 +260,31 @@ def local_error(system: System, base: Tableau, end: State, h: Array, q_rates: Ar
     return h * (e @ q_rates), system.mass_solve(end.t, end.q, h * (e @ p_rates))
 
 
-def status_of(root: Root, rank: Array) -> Array:
-    """Lost rank if the constraints depend at the end, or nearly do where the iteration failed."""
-    lost = ~(rank > jnp.where(root.converged, _LOST, _NEARLY_LOST))
-    failed = jnp.where(root.converged, Status.OK, Status.NEWTON_DIVERGED)
-    return jnp.where(lost & jnp.all(jnp.isfinite(root.x.v1)), Status.CONSTRAINTS_LOST_RANK, failed)
+def ineffective(system: System, state: State, memory: Memory) -> Array:
+    """The projection on multipliers that move nothing at the start of a step, zero if there are none."""
+    m = memory.U.shape[1]
+
+    def found(_: Array, system: System, state: State) -> Array:
+        D = directions(system, state.t, state.q, state.v)
+        return idle(D @ jnp.linalg.solve(mass_matrix(system, state.t, state.q, state.v.size), D.T))
+
+    return rarely(memory.redundant > 0, found, jnp.zeros((m, m)), system, state) if m > 1 else jnp.zeros((m, m))
+
+
+def rank_ahead(system: System, state: State, h: float) -> str:
+    """Where the constraints come nearest to losing rank on a straight line through the step ahead, and how near."""
+    span = h if np.isfinite(h) else 0.0
+    rate, times = system.rate(state.t, state.q, state.v), np.linspace(0.0, span, _LOOKED_AT if span else 1)
+    rows = jax.vmap(lambda s: directions(system, state.t + s, state.q + s * rate, state.v))(jnp.asarray(times))
+    lengths = np.linalg.norm(np.asarray(rows), axis=2, keepdims=True)
+    values = np.linalg.svd(np.asarray(rows) / np.where(lengths > 0, lengths, 1.0), compute_uv=False)
+    values = np.pad(values, ((0, 0), (0, max(0, rows.shape[1] - values.shape[1]))))
+    nearest = int(np.argmin(values[:, -1]))
+    if values[nearest, -1] > _NEAR * values[nearest, 0]:
+        return ""
+    rank = int((values[nearest] > max(4 * values[nearest, -1], 1e-5)).sum())
+    when = float(system.epoch + system.turned(state.t + times[nearest]))
+    return f"The constraints have rank {rank} of {rows.shape[1]} at or near t = {when:.6g}, a singular position."
 
 
 def stiffness(system: System, state: State, h: float) -> float:

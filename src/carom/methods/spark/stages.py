@@ -1,8 +1,10 @@
 """The equations (17) of one SPARK step and the two ways to a Newton direction (Jay1998 Definition 4.1).
 
-Unknown are the stage velocities V_i = Z_i, the multipliers U_i and the end velocity v1 = z_1 (for a Hamiltonian system
-V_i are momenta, and the stage rates W_i = q' are unknown too). Rows of g are scaled by 1/h^2, rows of velocities by
-1/h, so that the Jacobian has a limit for h -> 0.
+Unknown are the stage velocities V_i = Z_i, the multipliers U_i and the end velocity v1 = z_1; the stage rates W_i = q'
+too, where they are not the velocities (with kinematics, and for a Hamiltonian system, where V_i are momenta). Rows of g
+are scaled by 1/h^2, rows of velocities by 1/h, so that the Jacobian has a limit for h -> 0. Where constraints depend on
+each other, `P U = 0` takes the place of those that follow from others, P the projection on multipliers that move
+nothing at the start of the step.
 """
 
 from __future__ import annotations
@@ -22,16 +24,19 @@ from carom.tableaux import Tableau, lobatto_iiib
 
 
 class Unknowns(eqx.Module):
-    """V (s, n), U (s, m), v1 (n) and, for Hamiltonians, the rates W (s, n)."""
+    """V (s, n), U (s, m), v1 (n) and, where they are not V, the rates W (s, n_q)."""
 
     V: Float[Array, "s n"]
     U: Float[Array, "s m"]
     v1: Float[Array, " n"]
-    W: Float[Array, "s n"] | None = None
+    W: Float[Array, "s nq"] | None = None
 
 
 class StageEquations(eqx.Module):
-    """The data of one step: start (q0, p0 = M v0), step h, and the matrices of `kinematic` and of all force parts."""
+    """The data of one step: start (q0, p0 = M v0), step h, and the matrices of `kinematic` and of all force parts.
+
+    `idle` projects on multipliers without effect; zero unless constraints depend on each other.
+    """
 
     system: System
     t: Array
@@ -40,7 +45,23 @@ class StageEquations(eqx.Module):
     h: Array
     kinematic: Array
     parts: Array
+    idle: Float[Array, "m m"]
     base: Tableau = eqx.field(static=True)
+
+    @property
+    def levels(self) -> np.ndarray:
+        """K: what multipliers do to the positions at c_2 .. c_s and on the end velocity, by (21b) of any family."""
+        return np.vstack([self.base.A[1:] @ lobatto_iiib(self.base.stages).A, self.base.b])
+
+    @property
+    def holonomic(self) -> int:
+        """How many constraints are on positions."""
+        return jax.eval_shape(self.system.constraint, self.t, self.q).size
+
+    @property
+    def moments(self) -> Array:
+        """Weights b_j c_j^k of the stages, for constraints on velocities."""
+        return jnp.asarray(self.base.b * self.base.c ** np.arange(self.base.stages - 1)[:, None])
 
     @property
     def times(self) -> Array:
@@ -57,7 +78,7 @@ class StageEquations(eqx.Module):
 
     def residual(self, x: Unknowns) -> tuple[Unknowns, tuple[Array, Array]]:
         """The residuals of (17a)-(17g), and the stage rates of q and of M v."""
-        system, h, b, c = self.system, self.h, jnp.asarray(self.base.b), jnp.asarray(self.base.c)
+        system, h, b = self.system, self.h, jnp.asarray(self.base.b)
         times, t1, W, q1 = self.times, self.t + h, self.rates(x), self.end(x)
         Q = self.q + h * combine(self.kinematic, W)  # (17a)
         F = jax.vmap(lambda *z: part_forces(system, *z), out_axes=1)(times, Q, x.V, x.U)
@@ -66,14 +87,13 @@ class StageEquations(eqx.Module):
         total = jnp.sum(F, 0)
         on_grid = self.q + h * (jnp.asarray(self.base.A[1:]) @ W)
         g = jax.vmap(system.constraint)(times[1:], on_grid) / h**2  # (17c), i = 1 holds at the start
-        moments = (b * c ** jnp.arange(self.base.stages - 1)[:, None]) @ jax.vmap(lambda *z: slip(system, *z))(
-            times, Q, x.V
-        )
+        moments = self.moments @ jax.vmap(lambda *z: slip(system, *z))(times, Q, x.V)
         upper = jnp.concatenate([g, moments / h], 1)
         last = jnp.concatenate([constraint_rate(system, t1, q1, x.v1), slip(system, t1, q1, x.v1)]) / h  # (17g)
+        lower = jnp.concatenate([upper, last[None]])
         r = Unknowns(
             P - p0 - h * combine_parts(self.parts, F),  # (17b)
-            jnp.concatenate([upper, last[None]]),
+            lower - jnp.asarray(self.levels) @ x.U @ self.idle if x.U.shape[1] > 1 else lower,
             system.mass_times(t1, q1, x.v1) - p0 - h * (b @ total),  # (17f)
             None if x.W is None else x.W - jax.vmap(system.rate)(times, Q, x.V),
         )
@@ -87,58 +107,89 @@ class StageEquations(eqx.Module):
 
     def solve(self, guess: Unknowns, settings: Newton) -> Root:
         """Solve (17a)-(17g) to the tolerance."""
-        middle = Middle.of(self) if settings.strategy == "shared" else None
-        scaled = Scaled(self, middle, jnp.asarray(settings.tol))
+        structured = Structured.of(self, guess) if settings.strategy == "shared" else None
+        scaled = Scaled(self, structured, jnp.asarray(settings.tol))
         return newton(scaled, guess, settings.max_iter, by_updates(Foreseen()))
 
 
-class Middle(eqx.Module):
-    """Newton direction without the derivatives of the forces, M and G taken in the middle of the step.
+class Structured(eqx.Module):
+    """Newton direction without the derivatives of the forces: M in the middle of the step, D = (G, K) in the stages.
 
-    Then the multipliers decouple: `K (x) (G M^{-1} G^T)` with K = [(A^A A^B)_{2..s}; b^T] remains, and by (21b) K is
-    the same for every family of the reaction. `constraints` are G, G M^{-1}, (G M^{-1} G^T)^{-1}, if any.
+    Then the multipliers decouple: blocks `K_ij D_i M^{-1} D_j^T` remain, of which `inverse` is the inverse.
     """
 
     M_inv: Array
-    constraints: tuple[Array, Array, Array] | None
+    D: Float[Array, "s m n"]
+    inverse: Float[Array, "sm sm"]
+    Q: Float[Array, "s nq"]
 
     @classmethod
-    def of(cls, equations: StageEquations) -> Middle:
-        """Mass and directions in the middle of the step."""
-        system = equations.system
-        t, q = equations.t + 0.5 * equations.h, equations.q + 0.5 * equations.h * equations.v
-        M_inv = jnp.linalg.inv(mass_matrix(system, t, q, equations.v.size))
+    def of(cls, equations: StageEquations, guess: Unknowns) -> Structured:
+        """Mass in the middle of the step, directions in the stages of the guess."""
+        system, h, base, n = equations.system, equations.h, equations.base, equations.v.size
+        t, q = equations.t + 0.5 * h, equations.q + 0.5 * h * system.rate(equations.t, equations.q, equations.v)
+        M_inv = jnp.linalg.inv(mass_matrix(system, t, q, n))
+        Q = equations.q + h * combine(equations.kinematic, equations.rates(guess))
         if not has_constraints(system):
-            return cls(M_inv, None)
-        G = directions(system, t, q, equations.v)
-        G_M = G @ M_inv
-        return cls(M_inv, (G, G_M, jnp.linalg.inv(G_M @ G.T)))
+            return cls(M_inv, jnp.zeros((base.stages, 0, n)), jnp.zeros((0, 0)), Q)
+        D = jax.vmap(lambda *z: directions(system, *z))(equations.times, Q, guess.V)
+        S = jnp.einsum("imn,jkn->ijmk", D @ M_inv, D)
+        K = jnp.asarray(equations.levels)[:, :, None, None]
+        lower = K * jnp.concatenate([S[1:], S[-1:]])
+        if system.nonholonomic is not None:
+            g, a = equations.holonomic, equations.parts[-1]
+            lower = lower.at[:-1, :, g:].set(jnp.einsum("kl,lj,ljmn->kjmn", equations.moments, a, S[:, :, g:]))
+        lower = jnp.moveaxis(lower + K * equations.idle, 1, 2)
+        size = base.stages * D.shape[1]
+        return cls(M_inv, D, jnp.linalg.inv(lower.reshape(size, size)), Q)
 
     def direction(self, equations: StageEquations, r: Unknowns) -> Unknowns:
         """The update that removes r."""
-        base, h = equations.base, equations.h
+        base, h, D = equations.base, equations.h, self.D
         V, v1 = r.V @ self.M_inv, self.M_inv @ r.v1
-        if self.constraints is None:
-            return Unknowns(V, r.U, v1)
-        G, G_M, S_inv = self.constraints
-        K = np.vstack([base.A[1:] @ lobatto_iiib(base.stages).A, base.b])
-        lower = jnp.concatenate([jnp.asarray(base.A[1:]) @ V, v1[None]]) @ G.T / h
-        U = jnp.asarray(np.linalg.inv(K)) @ (lower - r.U) @ S_inv
-        pull = h * (U @ G_M)
-        return Unknowns(V - combine(equations.parts[-1], pull), U, v1 - jnp.asarray(base.b) @ pull)
+        if not D.size:
+            return Unknowns(V, r.U, v1, self.rates(equations, r, V))
+        lower = jnp.concatenate([along(D[1:], jnp.asarray(base.A[1:]) @ V), along(D[-1:], v1[None])])
+        if equations.system.nonholonomic is not None:
+            g = equations.holonomic
+            lower = lower.at[:-1, g:].set(equations.moments @ along(D[:, g:], V))
+        if r.W is not None:
+            lower = lower.at[:-1, : equations.holonomic].add(self.carried(equations, jnp.asarray(base.A[1:]) @ r.W))
+        U = (self.inverse @ (lower / h - r.U).ravel()).reshape(r.U.shape)
+        pull = h * jnp.einsum("smn,sm->sn", D, U)
+        V, v1 = V - combine(equations.parts[-1], pull) @ self.M_inv, v1 - (jnp.asarray(base.b) @ pull) @ self.M_inv
+        return Unknowns(V, U, v1, self.rates(equations, r, V))
+
+    def carried(self, equations: StageEquations, moved: Array) -> Array:
+        """G of the stages from the second on, times motions of the coordinates."""
+        system = equations.system
+        push = lambda t, q, x: jax.jvp(lambda y: system.constraint(t, y), (q,), (x,))[1]  # noqa: E731
+        return jax.vmap(push)(equations.times[1:], self.Q[1:], moved)
+
+    def rates(self, equations: StageEquations, r: Unknowns, V: Array) -> Array | None:
+        """The update of the stage rates, if they are unknown."""
+        if r.W is None:
+            return None
+        rate = jax.vmap(equations.system.rate)
+        return r.W + rate(equations.times, self.Q, V) - rate(equations.times, self.Q, jnp.zeros_like(V))
+
+
+def along(D: Float[Array, "s m n"], V: Float[Array, "s n"]) -> Float[Array, "s m"]:
+    """D_i V_i, stage by stage."""
+    return jnp.einsum("smn,sn->sm", D, V)
 
 
 class Scaled(AbstractEquations):
     """The equations with the size of updates that counts as zero: of the velocities, U carries noise of eps/h^2."""
 
     equations: StageEquations
-    middle: Middle | None
+    structured: Structured | None
     tol: Array
 
     @property
     def exact(self) -> bool:
         """Whether the derivatives of the forces are there."""
-        return self.middle is None
+        return self.structured is None
 
     def residual(self, x: Unknowns) -> tuple[Unknowns, tuple[Array, Array]]:
         """Those of (17a)-(17g)."""
@@ -146,9 +197,9 @@ class Scaled(AbstractEquations):
 
     def direction(self, x: Unknowns, r: Unknowns) -> Unknowns:
         """Newton direction, or a simplified one."""
-        if self.middle is None:
+        if self.structured is None:
             return self.equations.full_direction(x, r)
-        return self.middle.direction(self.equations, r)
+        return self.structured.direction(self.equations, r)
 
     def size(self, d: Unknowns, x: Unknowns) -> Array:
         """Largest update of a velocity."""
@@ -161,14 +212,15 @@ class Scaled(AbstractEquations):
 
 def part_forces(system: System, t: Array, q: Array, v: Array, u: Array) -> Float[Array, "P n"]:
     """The terms of (M v)', one row each, in the order of `part_names`; Coriolis forces do not occur, Jay1998 (8f)."""
-    rows = [jax.grad(system.kinetic_energy, 1)(t, q, v)] if callable(system.mass) else []
+    on_velocities = lambda f: system.to_velocities(t, q, v, f)  # noqa: E731
+    rows = [on_velocities(jax.grad(system.kinetic_energy, 1)(t, q, v))] if callable(system.mass) else []
     if system.hamiltonian is not None:
         rows.append(-jax.grad(system.total_energy, 1)(t, q, v))
-    rows += [system.part_force(name, t, q) for name in system.potential]
+    rows += [on_velocities(system.part_force(name, t, q)) for name in system.potential]
     lam = u[: jax.eval_shape(system.constraint, t, q).size]
     rows += [system.named_force(name, t, q, v, lam) for name in system.forces]
     if system.rate_damping:
-        rows.append(jax.jvp(lambda x: system.damped_impulse(t, x), (q,), (v,))[1])
+        rows.append(jax.jvp(lambda x: system.damped_impulse(t, x), (q,), (system.rate(t, q, v),))[1])
     if has_constraints(system):
         rows.append(reaction(system, t, q, v, u))
     return jnp.stack(rows) if rows else jnp.zeros((0, v.size))

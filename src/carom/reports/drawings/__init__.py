@@ -8,6 +8,7 @@ from carom.reports.drawings import bodies as bodies
 from carom.reports.drawings import chains as chains
 from carom.reports.drawings import many_bodies as many_bodies
 from carom.reports.drawings import mechanisms as mechanisms
+from carom.reports.drawings import rigid as rigid
 from carom.reports.drawings.register import Draw as Draw
 from carom.reports.drawings.register import draw as draw
 from carom.reports.drawings.register import drawing as drawing

@@ -1,0 +1,141 @@
+"""The terms of a mechanism's equations, from its joints, springs and planes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+
+from carom.arguments import did_you_mean, is_traced, names_of, numpy_for
+from carom.bodies import Bodies
+from carom.mechanisms.acting import Lengths, Spring
+from carom.mechanisms.equations import KINDS
+from carom.mechanisms.framing import Scene, rows, stacked
+from carom.mechanisms.holding import Alike, Coordinates, Gears, Holding, Rolling
+from carom.mechanisms.joints import Joint
+from carom.mechanisms.touching import Corners, Limits, Plane
+from carom.systems.contact import Contacts
+
+
+def _numbers(scene: Scene, joint: Joint, frames: Any) -> tuple[float, ...]:
+    if joint.kind != "distance":
+        return joint.numbers
+    length = joint.numbers[0] if joint.numbers else scene.apart(*frames)
+    if not is_traced(length) and not length > 0:
+        msg = f"{joint}: length must be positive, got {length:g}"
+        raise ValueError(msg)
+    return (length,)
+
+
+def row_count(joint: Joint, dimension: int) -> int:
+    """How many holonomic rows a joint has."""
+    if joint.kind not in KINDS:
+        return 1
+    count = KINDS[joint.kind].plane if dimension == 2 else KINDS[joint.kind].space
+    if not count:
+        known = [name for name, kind in KINDS.items() if kind.plane]
+        msg = f"{joint}: in the plane there is no such joint; there are {names_of(known)}"
+        raise ValueError(msg)
+    return count
+
+
+def holding(scene: Scene, bodies: Bodies, joints: Sequence[Joint], q: Any) -> Holding:
+    """g(q) of all joints."""
+    counts = [row_count(joint, scene.dimension) for joint in joints]
+    kinds = {kind: [i for i, joint in enumerate(joints) if joint.kind == kind] for kind in (*KINDS, "gear", "rolling")}
+    groups = tuple(_alike(scene, kind, [joints[i] for i in which]) for kind in KINDS if (which := kinds[kind]))
+    made = [i for which in kinds.values() for i in which]
+    offset = dict(zip(made, np.cumsum([0, *(counts[i] for i in made)]).tolist()))
+    order = [offset[i] + k for i, count in enumerate(counts) for k in range(count)]
+    with_x = [i for kind in KINDS if KINDS[kind].coordinate is not None for i in kinds[kind]]
+    where = tuple(np.argsort(with_x, kind="stable").tolist())
+    coordinates = Coordinates(bodies, tuple(g for g in groups if KINDS[g.kind].coordinate is not None), where)
+    names = {joints[i].name: n for n, i in enumerate(sorted(with_x))}
+    gears = _gears([joints[i] for i in kinds["gear"]], names, coordinates, q)
+    rolling = _rolling(scene, bodies, [joints[i] for i in kinds["rolling"]])
+    return Holding(bodies, groups, gears, rolling, coordinates, tuple(order))
+
+
+def _alike(scene: Scene, kind: str, joints: Sequence[Joint]) -> Alike:
+    frames = [scene.sides(joint) for joint in joints]
+    numbers = [_numbers(scene, joint, pair) for joint, pair in zip(joints, frames)]
+    sides = (stacked([pair[k] for pair in frames]) for k in (0, 1))
+    return Alike(kind, *sides, jnp.asarray(numpy_for(numbers).array(numbers, float).reshape(len(joints), -1)))
+
+
+def _gears(joints: Sequence[Joint], names: dict[str, int], coordinates: Coordinates, q: Any) -> Gears | None:
+    if not joints:
+        return None
+    for joint in joints:
+        for name in (joint.a, joint.b):
+            if name not in names:
+                msg = f"{joint}: there is no joint '{name}' with a coordinate; there are {names_of(list(names))}"
+                raise ValueError(msg + did_you_mean(name, names))
+    pairs = tuple((names[joint.a], names[joint.b]) for joint in joints)
+    teeth = jnp.asarray([joint.numbers for joint in joints], float)
+    return Gears(pairs, teeth, jnp.sum(teeth * coordinates(jnp.asarray(q))[np.asarray(pairs)], 1))
+
+
+def _rolling(scene: Scene, bodies: Bodies, joints: Sequence[Joint]) -> Rolling | None:
+    if not joints:
+        return None
+    d, found = scene.dimension, []
+    for joint in joints:
+        i, _ = scene.find(joint.b, str(joint))
+        n = scene.vector(np.eye(d)[-1] if joint.at is None else joint.at, str(joint), "normal")
+        e = np.zeros(d) if joint.axis is None else scene.turn[i].T @ scene.vector(joint.axis, str(joint), "axis")
+        e = e if joint.axis is None else e / numpy_for(e).linalg.norm(e)
+        found.append((i, e, n / numpy_for(n).linalg.norm(n), *joint.numbers))
+    which, axis, normal, radius, offset = zip(*found)
+    return Rolling(bodies, which, *(rows(x) for x in (radius, axis, normal, offset)))
+
+
+def lengths(scene: Scene, bodies: Bodies, springs: Sequence[Spring]) -> Lengths:
+    """The lengths of all springs."""
+    ends = [[scene.end(end, f"Spring of {s.a!r} and {s.b!r}") for end in (s.a, s.b)] for s in springs]
+    return Lengths(bodies, *(stacked([pair[k] for pair in ends]) for k in (0, 1)))
+
+
+def corners(scene: Scene, bodies: Bodies, plane: Plane) -> Contacts:
+    """The contacts of one plane with the corners of bodies."""
+    who = "Plane"
+    carrier, _ = scene.find(plane.of, who)
+    named = [body.name for body in scene.bodies if body.corners is not None and body.name != plane.of]
+    which = [scene.find(name, who)[0] for name in (named if plane.touches is None else plane.touches)]
+    bare = [scene.bodies[i].name for i in which if scene.bodies[i].corners is None]
+    if bare or not which:
+        what = f"'{bare[0]}' has none" if bare else "there is none"
+        msg = f"{who}: touches bodies with corners, but {what}: give RigidBody(..., corners=) or RigidBody.box"
+        raise ValueError(msg)
+    n = scene.vector(plane.normal, who, "normal")
+    found = [(i, *corner) for i in which for corner in scene.bodies[i].rounded]
+    owner, point, radius = zip(*found)
+    k, size = len(found), numpy_for(n).linalg.norm(n)
+    arrays = (rows(point), rows(radius), rows([n / size] * k), rows([plane.offset / size] * k))
+    at = Corners(bodies, owner, (carrier,) * k, *arrays)
+    rough = is_traced(plane.friction) or np.any(plane.friction)
+    slip = {"slip_velocity": at.slip, "friction": plane.friction} if rough else {}
+    return Contacts(at.gap, restitution=plane.restitution, **slip)
+
+
+def limits(joints: Sequence[Joint], coordinates: Coordinates) -> Contacts | None:
+    """The contacts of all limits of joints."""
+    with_x = [joint for joint in joints if joint.kind in KINDS and KINDS[joint.kind].coordinate is not None]
+    strange = [joint for joint in joints if joint.limits is not None and joint not in with_x]
+    if strange:
+        msg = f"{strange[0]}: it has no single coordinate, so that limits say nothing"
+        raise ValueError(msg)
+    stops = [(i, joint, end) for i, joint in enumerate(with_x) if joint.limits for end in (0, 1) if _ends(joint, end)]
+    if not stops:
+        return None
+    which, owners, ends = zip(*stops)
+    bound = rows([joint.limits[end] for joint, end in zip(owners, ends)])
+    gap = Limits(coordinates, which, jnp.asarray([1.0 - 2.0 * end for end in ends]), bound)
+    names = [f"{joint.name} {('lowest', 'highest')[end]}" for joint, end in zip(owners, ends)]
+    return Contacts(gap, restitution=rows([joint.restitution for joint in owners]), names=names)
+
+
+def _ends(joint: Joint, end: int) -> bool:
+    return joint.limits is not None and (is_traced(joint.limits[end]) or bool(np.isfinite(joint.limits[end])))

@@ -1,0 +1,117 @@
+"""The constraints of all joints together: joints of one kind are computed at once, rows come in the order of joints."""
+
+from __future__ import annotations
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from carom.bodies import Bodies
+from carom.mechanisms.equations import KINDS, At
+from carom.mechanisms.poses import Poses, Side, poses, spins
+from carom.shapes import tangents
+
+
+class Alike(eqx.Module):
+    """The joints of one kind."""
+
+    kind: str = eqx.field(static=True)
+    a: Side
+    b: Side
+    numbers: Array
+
+    def residuals(self, bodies: Poses) -> Array:
+        """What they hold, one after another."""
+        return jax.vmap(KINDS[self.kind].residual)(*self._frames(bodies), *self.numbers.T).reshape(-1)
+
+    def coordinates(self, bodies: Poses) -> Array:
+        """The coordinate of each."""
+        coordinate = KINDS[self.kind].coordinate
+        return jnp.zeros(0) if coordinate is None else jax.vmap(coordinate)(*self._frames(bodies))
+
+    def _frames(self, bodies: Poses) -> tuple[At, At]:
+        return self.a.at(bodies), self.b.at(bodies)
+
+
+class Coordinates(eqx.Module):
+    """The coordinates x of all joints that have one, in the order of joints."""
+
+    bodies: Bodies
+    groups: tuple[Alike, ...]
+    order: tuple[int, ...] = eqx.field(static=True)
+
+    def __call__(self, q: Array) -> Array:
+        """The angle or displacement of each."""
+        at = poses(q, self.bodies)
+        return jnp.concatenate([jnp.zeros(0), *(g.coordinates(at) for g in self.groups)])[np.array(self.order, int)]
+
+
+class Gears(eqx.Module):
+    """Coordinates that are tied by pairs; the sine takes away whole turns."""
+
+    pairs: tuple[tuple[int, int], ...] = eqx.field(static=True)
+    teeth: Array
+    phase: Array
+
+    def residuals(self, x: Array) -> Array:
+        """sin(n1 x1 + n2 x2 - phase), as an angle of the faster one."""
+        turns = jnp.sum(self.teeth * x[np.asarray(self.pairs)], 1) - self.phase
+        return jnp.sin(turns) / jnp.max(jnp.abs(self.teeth), 1)
+
+
+class Rolling(eqx.Module):
+    """Balls (axis zero) and thin disks that roll on planes."""
+
+    bodies: Bodies
+    which: tuple[int, ...] = eqx.field(static=True)
+    radius: Array
+    axis: Array
+    normal: Array
+    offset: Array
+
+    def lever(self, at: Poses) -> Array:
+        """From the lowest point to the centre, in units of the radius."""
+        if self.bodies.dof == 3:
+            return self.normal
+        e = jnp.einsum("kij,kj->ki", at.turn[np.asarray(self.which)], self.axis)
+        up = self.normal - jnp.sum(self.normal * e, 1, keepdims=True) * e
+        return up / jnp.sqrt(jnp.sum(up * up, 1, keepdims=True))
+
+    def heights(self, at: Poses) -> Array:
+        """How far the lowest points are above their planes."""
+        lowest = at.place[np.asarray(self.which)] - self.radius[:, None] * self.lever(at)
+        return jnp.sum(self.normal * lowest, 1) - self.offset
+
+    def __call__(self, q: Array, v: Array) -> Array:
+        """The velocities with which the lowest points slip."""
+        at, rows = poses(q, self.bodies), np.asarray(self.which)
+        d = self.normal.shape[1]
+        speed, spin = self.bodies.velocities(v)[rows, :d], spins(self.bodies, at, v)[rows]
+        n = self.normal
+        if d == 2:
+            return n[:, 1] * speed[:, 0] - n[:, 0] * speed[:, 1] + self.radius * spin[:, 0]
+        slip = speed - jnp.cross(spin, self.radius[:, None] * self.lever(at))
+        return jnp.einsum("kij,kj->ki", jax.vmap(tangents)(n), slip).reshape(-1)
+
+
+class Holding(eqx.Module):
+    """g(q) of all joints."""
+
+    bodies: Bodies
+    groups: tuple[Alike, ...]
+    gears: Gears | None
+    rolling: Rolling | None
+    coordinates: Coordinates
+    order: tuple[int, ...] = eqx.field(static=True)
+
+    def __call__(self, q: Array) -> Array:
+        """One number per row."""
+        at = poses(q, self.bodies)
+        rows = [group.residuals(at) for group in self.groups]
+        if self.gears is not None:
+            rows.append(self.gears.residuals(self.coordinates(q)))
+        if self.rolling is not None:
+            rows.append(self.rolling.heights(at))
+        return jnp.concatenate(rows)[np.array(self.order, int)]

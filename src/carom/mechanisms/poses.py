@@ -1,0 +1,116 @@
+"""Where the bodies of a mechanism are, how they move, and the forces that act on each of them alone."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from carom.bodies import Bodies
+from carom.mechanisms.equations import At
+from carom.mechanisms.rotations import plane_rotation, quaternion_rate, space_rotation
+
+
+class Poses(NamedTuple):
+    """Places, rotation matrices and (in the plane) angles of all bodies; with the ground as the last one."""
+
+    place: Array
+    turn: Array
+    angle: Array
+
+
+def frames(q: Array, bodies: Bodies) -> Poses:
+    """Places and rotations of the bodies without the ground."""
+    each = bodies.positions(q)
+    if bodies.coordinates == 3:
+        return Poses(each[:, :2], plane_rotation(each[:, 2]), each[:, 2])
+    return Poses(each[:, :3], space_rotation(each[:, 3:]), jnp.zeros(len(bodies)))
+
+
+def poses(q: Array, bodies: Bodies) -> Poses:
+    """Places and rotations of the bodies and the ground."""
+    moving = frames(q, bodies)
+    d = moving.place.shape[1]
+    still = (jnp.zeros((1, d)), jnp.eye(d)[None], jnp.zeros(1))
+    return Poses(*(jnp.concatenate(pair) for pair in zip(moving, still)))
+
+
+class Side(eqx.Module):
+    """One frame per joint, each fixed to a body."""
+
+    body: tuple[int, ...] = eqx.field(static=True)
+    point: Array
+    axes: Array
+    angle: Array
+
+    def at(self, bodies: Poses) -> At:
+        """The frames in space, one row per joint."""
+        rows = np.asarray(self.body)
+        turn = bodies.turn[rows]
+        point = bodies.place[rows] + jnp.einsum("kij,kj->ki", turn, self.point)
+        return At(point, turn @ self.axes, bodies.angle[rows] + self.angle)
+
+
+class Kinematics(eqx.Module):
+    """Places follow velocities, quaternions the angular velocities in body axes."""
+
+    bodies: Bodies
+
+    def __call__(self, t: Array, q: Array, v: Array) -> Array:
+        """The rate of q."""
+        del t
+        each, moving = self.bodies.positions(q), self.bodies.velocities(v)
+        return jnp.concatenate([moving[:, :3], quaternion_rate(each[:, 3:], moving[:, 3:])], 1).reshape(-1)
+
+
+class Normalised(eqx.Module):
+    """Quaternions of length one."""
+
+    bodies: Bodies
+
+    def __call__(self, q: Array) -> Array:
+        """The coordinates with quaternions divided by their lengths."""
+        each = self.bodies.positions(q)
+        p = each[:, 3:]
+        return jnp.concatenate([each[:, :3], p / jnp.sqrt(jnp.sum(p * p, 1, keepdims=True))], 1).reshape(-1)
+
+
+def rate(bodies: Bodies, q: Array, v: Array) -> Array:
+    """q' of a mechanism."""
+    return v if bodies.coordinates == bodies.dof else Kinematics(bodies)(jnp.zeros(()), q, v)
+
+
+class Weight(eqx.Module):
+    """The energy of the bodies in a homogeneous field."""
+
+    bodies: Bodies
+    weights: Array
+
+    def __call__(self, q: Array) -> Array:
+        """-sum of m g . x."""
+        return -jnp.sum(self.weights * self.bodies.positions(q)[:, : self.weights.shape[1]])
+
+
+class Gyroscopic(eqx.Module):
+    """What the rotation of body axes asks for: the torque -omega x J omega."""
+
+    bodies: Bodies
+    inertia: Array
+
+    def __call__(self, t: Array, q: Array, v: Array) -> Array:
+        """The torques, and no forces."""
+        del t, q
+        omega = self.bodies.velocities(v)[:, 3:]
+        torque = jnp.cross(jnp.einsum("nij,nj->ni", self.inertia, omega), omega)
+        return jnp.concatenate([jnp.zeros_like(torque), torque], 1).reshape(-1)
+
+
+def spins(bodies: Bodies, at: Poses, v: Array) -> Array:
+    """Angular velocities in space, one row per body; in the plane one number."""
+    moving = bodies.velocities(v)
+    if bodies.dof == 3:
+        return moving[:, 2:]
+    return jnp.einsum("nij,nj->ni", at.turn[: len(bodies)], moving[:, 3:])

@@ -1,0 +1,156 @@
+"""Rigid bodies and joints: what each joint lets free, where bodies are assembled, and what is refused."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import carom
+from carom.mechanisms.rotations import quaternion, space_rotation
+
+RNG = np.random.default_rng(3)
+AXIS = np.array([0.6, 0.0, 0.8])
+ACROSS = np.array([0.0, 1.0, 0.0])
+AT = np.array([0.3, -0.2, 0.5])
+
+
+def _twists(*directions):
+    """(velocity of the joint's point, angular velocity) of motions that a joint lets free."""
+    return [np.concatenate([np.asarray(u, float), np.asarray(w, float)]) for u, w in directions]
+
+
+NONE, THIRD = np.zeros(3), np.cross(AXIS, ACROSS)
+FREE = {
+    "revolute": _twists((NONE, AXIS)),
+    "prismatic": _twists((AXIS, NONE)),
+    "cylindrical": _twists((AXIS, NONE), (NONE, AXIS)),
+    "spherical": _twists(*((NONE, e) for e in np.eye(3))),
+    "universal": _twists((NONE, AXIS), (NONE, ACROSS)),
+    "planar": _twists((ACROSS, NONE), (THIRD, NONE), (NONE, AXIS)),
+    "slot": _twists((AXIS, NONE), *((NONE, e) for e in np.eye(3))),
+    "rigid": [],
+    "screw": _twists((0.5 / (2 * np.pi) * AXIS, AXIS)),
+}
+
+
+@pytest.fixture(scope="module")
+def all_kinds():
+    bodies, joints = [], []
+    for kind in FREE:
+        turn = Rotation.random(random_state=RNG.integers(100)).as_matrix()
+        bodies.append(carom.RigidBody(1.0, (1.0, 1.2, 1.5), RNG.normal(size=3), turn, name=kind))
+        axis = {} if kind in ("spherical", "rigid") else {"axis": AXIS}
+        more = {"across": ACROSS} if kind == "universal" else {"pitch": 0.5} if kind == "screw" else {}
+        joints.append(getattr(carom.joints, kind)("ground", kind, at=AT, **axis, **more))
+    return carom.Mechanism(bodies, joints)
+
+
+@pytest.mark.parametrize("kind", list(FREE))
+def test_a_joint_lets_free_what_it_should_and_nothing_else(all_kinds, kind):
+    system, state = all_kinds
+    i = list(FREE).index(kind)
+    place, turn, _ = all_kinds.frames(state)
+    rate = lambda v: jax.jvp(lambda q: system.constraint(0.0, q), (state.q,), (system.rate(0.0, state.q, v),))[1]
+    C = np.asarray(jax.jacfwd(rate)(state.v))[all_kinds.rows[all_kinds.joints[i].name], 6 * i : 6 * i + 6]
+    assert np.linalg.matrix_rank(C) == len(C) == 6 - len(FREE[kind])
+    for twist in FREE[kind]:
+        velocity = twist[:3] + np.cross(twist[3:], place[i] - AT)
+        assert np.abs(C @ np.concatenate([velocity, turn[i].T @ twist[3:]])).max(initial=0.0) < 1e-14
+
+
+def test_the_rank_of_all_joints_together_is_known(all_kinds):
+    assert all_kinds.rank == sum(6 - len(free) for free in FREE.values())
+    assert all_kinds.freedom == 6 * len(FREE) - all_kinds.rank
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rotations_are_those_of_scipy(seed):
+    turn = Rotation.random(random_state=seed)
+    for given in (turn.as_matrix(), turn.as_rotvec(), turn.as_quat(scalar_first=True)):
+        found = np.asarray(space_rotation(jnp.asarray(quaternion(given, "rotation"))))
+        np.testing.assert_allclose(found, turn.as_matrix(), atol=1e-15)
+
+
+def test_boxes_rods_and_polygons_have_the_inertia_of_their_shape():
+    box = carom.RigidBody.box(2.0, (3.0, 4.0))
+    same = carom.RigidBody.polygon(2.0, np.array([(0, 0), (3, 0), (3, 4), (0, 4)]) + 7.0)
+    np.testing.assert_allclose(same.inertia, box.inertia)
+    np.testing.assert_allclose(sorted(map(tuple, same.corners)), sorted(map(tuple, box.corners)), atol=1e-12)
+    assert carom.RigidBody.rod(3.0, 2.0).inertia == pytest.approx(1.0)
+    np.testing.assert_allclose(carom.RigidBody.box(12.0, (1.0, 2.0, 3.0)).inertia, [13.0, 10.0, 5.0])
+
+
+REFUSED = {
+    "negative inertia": (lambda: carom.RigidBody(1.0, -1.0), "inertia must be positive"),
+    "no body": (lambda: carom.RigidBody(1.0, (1.0, 1.0, 3.0)), "none may exceed the sum of the other two"),
+    "not symmetric": (lambda: carom.RigidBody(1.0, np.eye(3) + np.eye(3, k=1)), "symmetric"),
+    "no mass": (lambda: carom.RigidBody(0.0, 1.0), "mass must be positive"),
+    "mixed": (lambda: carom.Mechanism([carom.RigidBody(1, 1), carom.RigidBody(1, (1, 1, 1))]), "all be in the plane"),
+    "unknown body": (
+        lambda: carom.Mechanism(
+            [carom.RigidBody(1, 1, name="rod")], [carom.joints.revolute("ground", "rot", at=(0, 0))]
+        ),
+        "no body 'rot'.*did you mean 'rod'",
+    ),
+    "unknown marker": (
+        lambda: carom.Mechanism([carom.RigidBody.rod(1, 1, name="a")], [carom.joints.revolute("ground", "a.end")]),
+        "'a' has no marker 'end'; it has 'left', 'right'",
+    ),
+    "nowhere": (
+        lambda: carom.Mechanism([carom.RigidBody(1, 1, name="a")], [carom.joints.revolute("ground", "a")]),
+        "give the point of the joint, at=",
+    ),
+    "space only": (
+        lambda: carom.Mechanism(
+            [carom.RigidBody(1, 1, name="a")], [carom.joints.screw("ground", "a", pitch=1, at=(0, 0))]
+        ),
+        "in the plane there is no such joint",
+    ),
+    "same body": (
+        lambda: carom.Mechanism([carom.RigidBody(1, 1, name="a")], [carom.joints.revolute("a", "a", at=(0, 0))]),
+        "two different bodies",
+    ),
+    "no coordinate": (
+        lambda: carom.Mechanism(
+            [carom.RigidBody(1, (1, 1, 1), name="a")],
+            [carom.joints.spherical("ground", "a", at=(0, 0, 0), limits=(0.0, 1.0))],
+        ),
+        "no single coordinate",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", list(REFUSED))
+def test_mistakes_are_refused_in_words(what):
+    build, said = REFUSED[what]
+    with pytest.raises((ValueError, TypeError), match=said):
+        build()
+
+
+def _four_bar(length):
+    rods = [
+        carom.RigidBody.rod(1.0, l, position=(x, 0.3), name=n)
+        for n, l, x in (("a", 1, 0), ("b", length, 1), ("c", 1, 2))
+    ]
+    joints = [
+        carom.joints.revolute("ground", "a.left", at=(0, 0), name="first"),
+        carom.joints.revolute("a.right", "b.left"),
+        carom.joints.revolute("b.right", "c.left"),
+        carom.joints.revolute("c.right", "ground", at=(2, 0), name="last"),
+    ]
+    return carom.Mechanism(rods, joints)
+
+
+def test_bodies_are_brought_to_where_the_joints_hold():
+    linkage = _four_bar(1.5)
+    assert np.abs(linkage.system.constraint(0.0, linkage.state.q)).max() < 1e-14
+    np.testing.assert_allclose(
+        linkage.point(linkage.state, "a.right"), linkage.point(linkage.state, "b.left"), atol=1e-14
+    )
+    assert linkage.freedom == 1
+
+
+def test_joints_that_cannot_be_assembled_are_named_with_what_is_left():
+    with pytest.raises(ValueError, match=r"cannot be assembled.*revolute joint '.*' of '.*' and '.*' by 0\.\d+"):
+        _four_bar(6.0)
