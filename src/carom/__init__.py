@@ -11,6 +11,8 @@ from carom import _config as _config
 from carom import keep, models, shapes, tableaux
 from carom._config import __version__
 from carom.bodies import Bodies
+from carom.derivatives.final import End, final_state
+from carom.derivatives.until import Event, Section
 from carom.joining import join
 from carom.methods.capturing.event_capturing import EventCapturing
 from carom.methods.moreau.extrapolated import Extrapolated
@@ -124,7 +126,9 @@ __all__ = [
     "Composed",
     "Constant",
     "Contacts",
+    "End",
     "EnergyGap",
+    "Event",
     "EventCapturing",
     "ExplicitRK",
     "Extrapolated",
@@ -147,6 +151,7 @@ __all__ = [
     "RATTLE",
     "Random",
     "Reversible",
+    "Section",
     "SemismoothNewton",
     "Shape",
     "SimulationError",
@@ -174,6 +179,7 @@ __all__ = [
     "contact_problems",
     "explicit",
     "film",
+    "final_state",
     "gauss",
     "join",
     "keep",

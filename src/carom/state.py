@@ -33,6 +33,8 @@ class Status(enum.IntEnum):
     TOO_MANY_EVENTS = 8
     STOPPED_SHORT = 9
     LIST_FULL = 10
+    MAX_STEPS_REACHED = 11
+    NOT_REACHED = 12
     NO_CONSISTENT_MODE = 20
     SEVERAL_CONSISTENT_MODES = 21
 
@@ -69,6 +71,8 @@ _MESSAGES = {
         "the list of pairs would take more than half of the memory",
         "Lower reach or skin of the search, or the step",
     ),
+    Status.MAX_STEPS_REACHED: ("the run took max_steps steps before its end", "Raise max_steps or take larger steps"),
+    Status.NOT_REACHED: ("the run came to t1 before what `until` names", "Raise t1, or look at direction and count"),
     Status.NO_CONSISTENT_MODE: (
         "no mode of the contacts is consistent",
         "Lower the friction: rigid contact has no solution here",

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from carom.methods.base import AbstractMethod, Gives
+from carom.methods.base import AbstractMethod, Derivative, Gives
 from carom.methods.spark.families import OTHER, coefficients, has_constraints, objection, part_names, uses_iiia
 from carom.methods.spark.stages import StageEquations, Unknowns
 from carom.names import register
@@ -83,6 +83,7 @@ class Spark(AbstractMethod):
         }
     )
     gives = frozenset({Gives.WHOLE_STEPS, Gives.SYMMETRIC_ERROR, Gives.LOCAL_ERROR, Gives.BACKWARD})
+    derivative = Derivative.EXACT
 
     def __init__(
         self,
