@@ -11,7 +11,10 @@ from carom import _config as _config
 from carom import keep, models, shapes, tableaux
 from carom._config import __version__
 from carom.bodies import Bodies
+from carom.derivatives.along import Integral, Peak
 from carom.derivatives.final import End, final_state
+from carom.derivatives.gradient import Gradient, gradient
+from carom.derivatives.sensitivity import Sensitivity, sensitivity
 from carom.derivatives.until import Event, Section
 from carom.joining import join
 from carom.methods.capturing.event_capturing import EventCapturing
@@ -134,8 +137,10 @@ __all__ = [
     "Extrapolated",
     "Fixed",
     "FrictionElements",
+    "Gradient",
     "Grid",
     "IRK",
+    "Integral",
     "Interactions",
     "Interrupted",
     "LeesEdwards",
@@ -145,6 +150,7 @@ __all__ = [
     "Newton",
     "PJOR",
     "PSOR",
+    "Peak",
     "Periodic",
     "Prescribed",
     "PseudoEnergy",
@@ -153,6 +159,7 @@ __all__ = [
     "Reversible",
     "Section",
     "SemismoothNewton",
+    "Sensitivity",
     "Shape",
     "SimulationError",
     "Solution",
@@ -181,6 +188,7 @@ __all__ = [
     "film",
     "final_state",
     "gauss",
+    "gradient",
     "join",
     "keep",
     "load",
@@ -202,6 +210,7 @@ __all__ = [
     "report",
     "resume",
     "scenario",
+    "sensitivity",
     "shapes",
     "simulate",
     "simulate_batch",
