@@ -11,6 +11,11 @@ from carom import _config as _config
 from carom import keep, models, shapes, tableaux
 from carom._config import __version__
 from carom.bodies import Bodies
+from carom.derivatives.along import Integral, Peak
+from carom.derivatives.final import End, final_state
+from carom.derivatives.gradient import Gradient, gradient
+from carom.derivatives.sensitivity import Sensitivity, sensitivity
+from carom.derivatives.until import Event, Section
 from carom.joining import join
 from carom.mechanisms import Frame, Mechanism, Plane, RigidBody, Spring, joints
 from carom.methods.capturing.event_capturing import EventCapturing
@@ -125,15 +130,19 @@ __all__ = [
     "Composed",
     "Constant",
     "Contacts",
+    "End",
     "EnergyGap",
+    "Event",
     "EventCapturing",
     "ExplicitRK",
     "Extrapolated",
     "Fixed",
     "Frame",
     "FrictionElements",
+    "Gradient",
     "Grid",
     "IRK",
+    "Integral",
     "Interactions",
     "Interrupted",
     "LeesEdwards",
@@ -144,6 +153,7 @@ __all__ = [
     "Newton",
     "PJOR",
     "PSOR",
+    "Peak",
     "Periodic",
     "Plane",
     "Prescribed",
@@ -152,7 +162,9 @@ __all__ = [
     "Random",
     "Reversible",
     "RigidBody",
+    "Section",
     "SemismoothNewton",
+    "Sensitivity",
     "Shape",
     "SimulationError",
     "Solution",
@@ -180,7 +192,9 @@ __all__ = [
     "contact_problems",
     "explicit",
     "film",
+    "final_state",
     "gauss",
+    "gradient",
     "join",
     "joints",
     "keep",
@@ -203,6 +217,7 @@ __all__ = [
     "report",
     "resume",
     "scenario",
+    "sensitivity",
     "shapes",
     "simulate",
     "simulate_batch",

@@ -33,6 +33,8 @@ class Status(enum.IntEnum):
     TOO_MANY_EVENTS = 8
     STOPPED_SHORT = 9
     LIST_FULL = 10
+    MAX_STEPS_REACHED = 11
+    NOT_REACHED = 12
     NO_CONSISTENT_MODE = 20
     SEVERAL_CONSISTENT_MODES = 21
 
@@ -72,6 +74,8 @@ _MESSAGES = {
         "the list of pairs would take more than half of the memory",
         "Lower reach or skin of the search, or the step",
     ),
+    Status.MAX_STEPS_REACHED: ("the run took max_steps steps before its end", "Raise max_steps or take larger steps"),
+    Status.NOT_REACHED: ("the run came to t1 before what `until` names", "Raise t1, or look at direction and count"),
     Status.NO_CONSISTENT_MODE: (
         "no mode of the contacts is consistent",
         "Lower the friction: rigid contact has no solution here",
@@ -267,12 +271,13 @@ class Row(eqx.Module):
 
 
 class SimulationError(RuntimeError):
-    """A run that could not go on. `.solution` holds everything accepted before."""
+    """A run that could not go on. `.solution` holds everything accepted before; of a derivative `.state` the last."""
 
     def __init__(self, message: str, solution: Solution | None = None, status: Status | None = None):
         super().__init__(message)
         self.solution = solution
         self.status = status
+        self.state: State | None = None
 
 
 class Interrupted(KeyboardInterrupt):

@@ -32,16 +32,26 @@ class Gives(enum.StrEnum):
     BACKWARD = "runs backward in time"  # smooth steps, which make sense with any sign of the forces that dissipate
 
 
+class Derivative(enum.StrEnum):
+    """What differentiating a run of a method gives (`carom.final_state`)."""
+
+    EXACT = "exact"  # converges to the derivative of the motion, as values do to the motion
+    WITHOUT_SALTATION = "without saltation"  # exact but for the times of impacts, which are not located
+    NONE = "none"
+
+
 class AbstractMethod(eqx.Module):
     """One step of a method. Concrete methods are final; variants are fields or wrappers.
 
     `handles` names the features of a system (`System.features`) that the method takes into account; `simulate` refuses
     any other. `order` is the order of convergence on smooth problems, `gives` says what its steps offer
-    (`Gives`), and steppings refuse a method that does not give what they need.
+    (`Gives`), and steppings refuse a method that does not give what they need. `derivative` is that of its runs: a
+    method that steps over impacts without locating them says so.
     """
 
     handles: ClassVar[frozenset[str]] = frozenset()
     gives: ClassVar[frozenset[Gives]] = frozenset({Gives.WHOLE_STEPS})
+    derivative: ClassVar[Derivative] = Derivative.NONE
 
     __repr__ = call
 

@@ -204,6 +204,17 @@ def _meant(name: str, kind: type, value: Any) -> str:
 def refuse_features(
     system: System, state: State, method: AbstractMethod, stepping: AbstractStepping, ends: np.ndarray
 ) -> None:
+    """The part of `refuse` that needs no state."""
+    refuse_unhandled(system, method, stepping)
+    if ends[-1] < ends[0] and Gives.BACKWARD not in method.gives:
+        msg = f"{type(method).__name__} runs forward in time only: t1 = {ends[-1]:g} lies before the start, {ends[0]:g}"
+        raise ValueError(msg)
+    for objection in (type(method).objection(method, system), type(stepping).objection(stepping, system, state, ends)):
+        if objection:
+            raise ValueError(objection)
+
+
+def refuse_unhandled(system: System, method: AbstractMethod, stepping: AbstractStepping) -> None:
     """The part of `refuse` that needs no numbers."""
     if not jax.config.read("jax_enable_x64"):
         msg = "carom needs 64-bit floats: remove CAROM_X64=0 or set jax_enable_x64"
@@ -219,12 +230,6 @@ def refuse_features(
     if Feature.LISTED_PAIRS in system.features and type(stepping).ahead is AbstractStepping.ahead:
         msg = f"{type(stepping).__name__} does not take lists of pairs: use h= or carom.Prescribed"
         raise ValueError(msg)
-    if ends[-1] < ends[0] and Gives.BACKWARD not in method.gives:
-        msg = f"{type(method).__name__} runs forward in time only: t1 = {ends[-1]:g} lies before the start, {ends[0]:g}"
-        raise ValueError(msg)
-    for objection in (type(method).objection(method, system), type(stepping).objection(stepping, system, state, ends)):
-        if objection:
-            raise ValueError(objection)
 
 
 @remembered

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from carom.plain import call
 from carom.solvers.contact_problem import ContactProblem
-from carom.solvers.roots import held, rooted
+from carom.solvers.roots import rooted
 from carom.solvers.small import is_small, solve_small
 from carom.state import Status, reals
 
@@ -66,18 +66,21 @@ class AbstractContactSolver(eqx.Module):
         """Solve from a guess of the impulses."""
 
 
-def _solution(given: tuple[AbstractContactSolver, ContactProblem, Array]) -> ContactResult:
+Given = tuple[AbstractContactSolver, ContactProblem, Array]
+
+
+def _solution(given: Given) -> ContactResult:
     solver, problem, guess = given
     return solver.solve(problem, guess)
 
 
-def _attached(found: ContactResult, given: tuple[AbstractContactSolver, ContactProblem, Array]) -> ContactResult:
+def _attached(found: ContactResult, given: Given, still: Given) -> ContactResult:
     """One Newton step on the projective equations, with the modes and the Jacobian of the answer."""
     solver, problem, _ = given
     if not problem.G.has_matrix:
         msg = f"{type(solver).__name__} has no derivative where no Delassus matrix is formed"
         raise TypeError(msg)
-    P = found.P - direction(jacobian(held(problem), found.P), problem.equation(found.P))
+    P = found.P - direction(jacobian(still[1], found.P), problem.equation(found.P))
     return eqx.tree_at(lambda result: result.P, found, P)
 
 

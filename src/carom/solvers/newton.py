@@ -13,7 +13,7 @@ from jaxtyping import Array
 
 from carom.names import register
 from carom.plain import call
-from carom.solvers.roots import held, repeated, rooted
+from carom.solvers.roots import repeated, rooted
 
 PyTree = Any
 
@@ -101,11 +101,11 @@ def newton(equations: AbstractEquations, x: PyTree, max_iter: int, search: Calla
     return rooted(find, _attached, (equations, x))
 
 
-def _attached(root: Root, given: tuple[AbstractEquations, PyTree]) -> Root:
+def _attached(root: Root, given: tuple[AbstractEquations, PyTree], still: tuple[AbstractEquations, PyTree]) -> Root:
     """One Newton step with the Jacobian held constant, and what else follows from the answer."""
-    equations, _ = given
+    equations, fixed = given[0], still[0]
     r = equations.residual(root.x)[0]
-    d = held(equations).direction(root.x, r) if equations.exact else _refined(held(equations), root.x, r)
+    d = fixed.direction(root.x, r) if equations.exact else _refined(fixed, root.x, r)
     x = jax.tree.map(jnp.subtract, root.x, d)
     return eqx.tree_at(lambda root: (root.x, root.aux), root, (x, equations.residual(x)[1]))
 

@@ -12,16 +12,20 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.custom_derivatives import SymbolicZero
 
 PyTree = Any
 
 
-def rooted(find: Callable[[PyTree], PyTree], attach: Callable[[PyTree, PyTree], PyTree], given: PyTree) -> PyTree:
-    """`find(given)`, with the first derivative of `attach(found, given)`, which holds what was found constant.
+def rooted(
+    find: Callable[[PyTree], PyTree], attach: Callable[[PyTree, PyTree, PyTree], PyTree], given: PyTree
+) -> PyTree:
+    """`find(given)`, with the derivatives of `attach(found, given, still)` with respect to `given`.
 
     `find` iterates and is never differentiated; `attach` takes one Newton step at the answer, of which the derivative
-    is that of the implicit function. `given` holds every number that matters: a number that `find` or `attach` reads
-    from elsewhere is refused where it is differentiated, and so is a second derivative.
+    is that of the implicit function. `still` is `given` held constant, and so is what was found: the Jacobian of that
+    step is taken there. A second derivative sees how both of them change with the answer. `given` holds every number
+    that matters: a number that `find` or `attach` reads from elsewhere is refused where it is differentiated.
     """
     numbers, rest = eqx.partition(given, eqx.is_array)
 
@@ -29,26 +33,42 @@ def rooted(find: Callable[[PyTree], PyTree], attach: Callable[[PyTree, PyTree], 
     def solve(numbers: PyTree) -> PyTree:
         return find(eqx.combine(numbers, rest))
 
-    @solve.defjvp
-    def _(primals: tuple[PyTree], tangents: tuple[PyTree]) -> tuple[PyTree, PyTree]:
-        found = solve(*primals)
-        fixed = _once(found)
-        return found, jax.jvp(lambda numbers: attach(fixed, eqx.combine(numbers, rest)), primals, tangents)[1]
+    def rule(primals: tuple[PyTree], tangents: tuple[PyTree]) -> tuple[PyTree, PyTree]:
+        found, still = solve(*primals), eqx.combine(*primals, rest)
+        moving, along, others = changing(*primals, *tangents)
 
+        def attached(moving: PyTree) -> PyTree:
+            return attach(found, eqx.combine(moving, others, rest), still)
+
+        return found, jax.jvp(attached, (moving,), (along,))[1]
+
+    solve.defjvp(rule, symbolic_zeros=True)
     return solve(numbers)
 
 
+def is_zero(tangent: Any) -> bool:
+    """Whether a tangent that a rule was given is known to be zero."""
+    return type(tangent) is SymbolicZero or getattr(tangent, "dtype", None) == jax.dtypes.float0
+
+
+def changing(numbers: PyTree, tangents: PyTree) -> tuple[PyTree, PyTree, PyTree]:
+    """The numbers that have a tangent, their tangents, and the other numbers."""
+    moving = jax.tree.map(lambda x, dx: None if is_zero(dx) else x, numbers, tangents, is_leaf=is_zero)
+    along = jax.tree.map(lambda dx: None if is_zero(dx) else dx, tangents, is_leaf=is_zero)
+    others = jax.tree.map(lambda x, dx: x if is_zero(dx) else None, numbers, tangents, is_leaf=is_zero)
+    return moving, along, others
+
+
 @jax.custom_jvp
-def _once(found: PyTree) -> PyTree:
-    """What was found, to be differentiated once only: a second derivative would need that of the Jacobian."""
-    return found
+def moving_as(x: jax.Array, other: jax.Array) -> jax.Array:
+    """`x` with the derivative of `other`, which is the same number but for rounding."""
+    del other
+    return x
 
 
-@_once.defjvp
-def _(primals: Any, tangents: Any) -> Any:
-    del primals, tangents
-    msg = "the inner solve of an implicit step has first derivatives only: differentiate once"
-    raise TypeError(msg)
+@moving_as.defjvp
+def _(primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+    return moving_as(*primals), tangents[1]
 
 
 def repeated(

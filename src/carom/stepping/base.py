@@ -18,6 +18,7 @@ from jaxtyping import Array
 
 from carom.methods.base import AbstractMethod, Gives
 from carom.plain import call
+from carom.solvers.roots import moving_as
 from carom.state import Carry, Info, Mark, Row, State, Status, Step, choose
 from carom.systems.system import System
 
@@ -128,7 +129,8 @@ def tried(carry: Carry, aim: Aim, step: Step, *, whole: bool = True) -> Tried:
         arrived = jnp.asarray(True)
     status = step_status(step)
     status = jnp.where(status == Status.OK, failure, status)
-    state = step.state.moved(jnp.where(arrived, aim.target, step.state.t), step.state.q, step.state.v)
+    t = moving_as(jnp.where(arrived, aim.target, step.state.t), step.state.t)
+    state = step.state.moved(t, step.state.q, step.state.v)
     h = jnp.where(arrived, aim.h, step.state.t - carry.state.t)
     lands = arrived & aim.lands
     ahead = Mark(state, step.memory, carry.k + 1, carry.segment + lands, step.pairs)

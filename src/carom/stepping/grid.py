@@ -13,6 +13,7 @@ from jaxtyping import Array, ArrayLike
 from carom.arguments import is_traced, judged, numpy_for
 from carom.methods.base import AbstractMethod
 from carom.names import register
+from carom.solvers.roots import moving_as
 from carom.state import Carry, Numbers, Row, State, Status, reals
 from carom.stepping.base import SAME, AbstractStepping, Aim, after, take
 from carom.systems.system import System
@@ -91,7 +92,8 @@ class Constant(AbstractStepping):
         short = jnp.abs(end - (place.origin + (place.j + 1) * self.h)) > SAME * self.h
         # a finished lane of a batch goes on being tried: with h = 0 its equations would be singular
         whole_step = carry.done | (on_grid & ~(last & short))
-        h = jax.lax.cond(whole_step, lambda: jnp.asarray(self.h), lambda: target - carry.state.t)
+        rest = target - carry.state.t
+        h = moving_as(jax.lax.cond(whole_step, lambda: jnp.asarray(self.h), lambda: target - carry.state.t), rest)
         tried = take(system, method, carry, Aim.at(system, carry, h, target, last))
         ok = tried.status == Status.OK
         j = place.j + (ok & tried.arrived)
@@ -165,7 +167,8 @@ class Prescribed(AbstractStepping):
         cut = last & (target > end + SAME * size)
         target = jnp.where(last, end, target)
         fresh = (carry.state.t == place.origin) & (jnp.abs(target - place.origin - size) <= SAME * size)
-        h = jnp.where(carry.done | fresh, size, target - carry.state.t)
+        rest = target - carry.state.t
+        h = moving_as(jnp.where(carry.done | fresh, size, rest), rest)
         tried = take(system, method, carry, Aim.at(system, carry, h, target, last))
         ok = tried.status == Status.OK
         whole = ok & tried.arrived & ~cut

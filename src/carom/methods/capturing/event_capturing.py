@@ -29,7 +29,7 @@ import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from carom.arguments import is_traced, numbers
-from carom.methods.base import SMOOTH, AbstractMethod, Gives
+from carom.methods.base import SMOOTH, AbstractMethod, Derivative, Gives
 from carom.methods.capturing.active_set import Coefficients, Motion, onto_active, survey
 from carom.methods.capturing.doubts import most_doubtful, next_to_fall
 from carom.methods.capturing.hunt import Hunt
@@ -37,6 +37,7 @@ from carom.methods.capturing.location import Aim, Found, Search
 from carom.methods.capturing.margins import at_rest, headings, margins, resolved
 from carom.methods.capturing.memory import CaptureMemory, Phase
 from carom.methods.capturing.modes import Modes
+from carom.methods.capturing.timing import Impacts, after_impact, before_impact, until_rest
 from carom.methods.capturing.transitions import after_piece, closing, falling, jolted, settled
 from carom.methods.moreau.moreau_theta import theta_step
 from carom.names import register
@@ -133,6 +134,11 @@ class EventCapturing(AbstractMethod):
         self.tolerance = None if tolerance is None else numbers(tolerance, "EventCapturing: tolerance", positive=True)
         self.tableau, self.projection, self.form, self.solver = Coefficients(tableau), projection, form, solver
         self.spread = spread
+
+    @property
+    def derivative(self) -> Derivative:  # pyright: ignore
+        """That of the motion; of a `spread` step the last trial alone would be differentiated."""
+        return Derivative.NONE if self.spread else Derivative.EXACT
 
     @property
     def order(self) -> int:
@@ -264,8 +270,10 @@ class EventCapturing(AbstractMethod):
         at, q, v = trial.at.point, trial.piece.q, trial.piece.v
         located = jnp.any(search.suspects) & falling(at, modes, now.window, now.nominal)
         new, changed = after_piece(trial, modes, ~jnp.any(located), now.window)
+        end = state.moved(state.t + tau, q, v)
         if laws.count > n:
-            v = at.held_still(v, modes.held | new.held)
+            end = until_rest(system, end, trial.at, modes, new.stuck & ~modes.stuck)
+            q, v = end.q, at.held_still(end.v, modes.held | new.held)
         if self.projection:
             q, v = onto_active(system, state.t + tau, q, v, at, new.held, start.point.gaps_kept(modes.closed))
         whole = tau >= h
@@ -288,13 +296,15 @@ class EventCapturing(AbstractMethod):
             work=laws.by_law(trial.piece.work),
             multiplier=-trial.at.lam[free:] if laws.bilateral else None,
         )
-        return Step(state.moved(state.t + tau, q, v), memory, info)
+        return Step(state.moved(end.t, q, v), memory, info)
 
     def critical_step(self, system: System, state: State, now: Phase, start: Motion, h: Array) -> Step:
         """Moreau's scheme over the located events, then the choice which laws stay held."""
         modes, window = now.modes, jnp.minimum(now.window, h)
         laws, n, last = modes.laws, modes.laws.contacts, now.memory.last
         taking_part = modes.closed | now.located
+        impacts = Impacts(system, state, start, now.located)
+        state = before_impact(impacts)
         state = state.moved(state.t, state.q, start.point.held_still(state.v, modes.held))
         impact = theta_step(system, state, window, self.theta, taking_part, jnp.zeros(laws.rows), self.solver)
         t, P = state.t + window, impact.result.P
@@ -313,7 +323,8 @@ class EventCapturing(AbstractMethod):
         info = eqx.tree_at(lambda i: (i.event, i.local_error), info, (event, none), is_leaf=lambda x: x is None)
         none, count, search = jnp.zeros(n, bool), now.memory.events + 1, self.ended(now.memory.search)
         memory = CaptureMemory(new, none, number, True, now.nominal, window < h, count, search)
-        return Step(state.moved(t, q, v), memory, info, jnp.asarray(False) if self.spread else None)
+        end = after_impact(impacts, state.moved(t, q, v), new)
+        return Step(end, memory, info, jnp.asarray(False) if self.spread else None)
 
     def explain(self, system: System, state: State, memory: CaptureMemory, status: Status) -> str:
         """Which law is about to have an event, or cannot be satisfied."""

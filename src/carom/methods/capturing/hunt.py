@@ -16,7 +16,7 @@ from carom.methods.capturing.active_set import Coefficients, Motion, Piece, smoo
 from carom.methods.capturing.location import LOOKS, Aim, Found, Search, Trial, after_trial, crossing, dip
 from carom.methods.capturing.margins import Margins, forces_left, margins
 from carom.methods.capturing.modes import Modes
-from carom.solvers.roots import held, rarely, repeated, rooted
+from carom.solvers.roots import rarely, repeated, rooted
 from carom.state import State
 from carom.systems.system import System
 
@@ -113,16 +113,21 @@ def _after_trials(given: tuple[Hunt, Array, Array]) -> Found:
     return repeated(lambda f: f.pending, lambda f: hunt.look(f.search), first)
 
 
-def _with_derivative(found: Found, given: tuple[Hunt, Array, Array]) -> Found:
+def _with_derivative(found: Found, given: tuple[Hunt, Array, Array], still: tuple[Hunt, Array, Array]) -> Found:
     """The last trial, as long as its first event takes by one Newton step on the margin, or as the longest piece."""
-    hunt, tau = given[0], found.trial.tau
-    still, trial = held(hunt), hunt.trial(tau)
-    _, rates = jax.jvp(still.trial, (tau,), (jnp.ones_like(tau),))
-    _, first = crossing(found.search, found.trial, still.aim)
-    place = jnp.where(trial.margins.gaps, -hunt.aim.lead, 0.25 * hunt.aim.window)
-    times = place - trial.margins.value / jnp.where(first, rates.margins.value, 1.0)
-    event = jnp.max(jnp.where(first, times, -jnp.inf), initial=-jnp.inf)
-    reached = jnp.where(jnp.any(first), event, hunt.longest)
-    longer = reached - held(reached)  # zero, but for its derivative
+    hunt, fixed, tau = given[0], still[0], found.trial.tau
+    if not found.search.suspects.size:
+        return eqx.tree_at(lambda f: f.trial, found, hunt.trial(tau + hunt.longest - fixed.longest))
+    trial = hunt.trial(tau)
+    at, rates = jax.jvp(fixed.trial, (tau,), (jnp.ones_like(tau),))
+    _, first = crossing(found.search, found.trial, fixed.aim)
+    last = jnp.argmax(jnp.where(first, -at.margins.value / jnp.where(first, rates.margins.value, 1.0), -jnp.inf))
+
+    def reached(hunt: Hunt, margins: Margins) -> Array:
+        place = jnp.where(margins.gaps, -hunt.aim.lead, 0.25 * hunt.aim.window)
+        times = place - margins.value / jnp.where(first, rates.margins.value, 1.0)
+        return jnp.where(jnp.any(first), times[last], hunt.longest)
+
+    longer = reached(hunt, trial.margins) - reached(fixed, at.margins)  # zero, but for its derivative
     moved = lambda x, rate: x + rate * longer if eqx.is_inexact_array(x) else x  # noqa: E731
     return eqx.tree_at(lambda f: f.trial, found, jax.tree.map(moved, trial, rates))

@@ -22,7 +22,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from carom.arguments import is_traced, names_of, numbers, whole
-from carom.methods.base import AbstractMethod, Gives
+from carom.methods.base import AbstractMethod, Derivative, Gives
 from carom.names import register
 from carom.running.compiled import traced_once
 from carom.solvers.roots import repeated
@@ -109,6 +109,11 @@ class Extrapolated(AbstractMethod):
     def handles(self) -> frozenset[str]:  # pyright: ignore
         """What the base handles, but for listed pairs: substeps would need lists of their own."""
         return self.base.handles - {Feature.LISTED_PAIRS}
+
+    @property
+    def derivative(self) -> Derivative:  # pyright: ignore
+        """That of the base."""
+        return self.base.derivative
 
     @property
     def gives(self) -> frozenset[Gives]:  # pyright: ignore

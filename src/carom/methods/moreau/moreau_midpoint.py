@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from carom.arguments import UserFunction, users_frame
-from carom.methods.base import SMOOTH, AbstractMethod, Gives
+from carom.methods.base import SMOOTH, AbstractMethod, Derivative, Gives
 from carom.methods.moreau.contact_step import (
     TOUCHING,
     dissipation,
@@ -89,6 +89,7 @@ class MoreauMidpoint(AbstractMethod):
 
     handles = SMOOTH | NONSMOOTH | {Feature.CONSTRAINTS, Feature.LISTED_PAIRS}
     gives = frozenset({Gives.WHOLE_STEPS, Gives.MODES})
+    derivative = Derivative.WITHOUT_SALTATION
 
     @property
     def order(self) -> int:

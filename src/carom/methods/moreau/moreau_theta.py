@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.methods.base import SMOOTH, AbstractMethod, Gives
+from carom.methods.base import SMOOTH, AbstractMethod, Derivative, Gives
 from carom.methods.moreau.contact_step import TOUCHING, onto_constraints, report
 from carom.names import register
 from carom.solvers.contact_laws import Laws
@@ -26,7 +26,7 @@ from carom.solvers.contact_problem import ContactProblem, contact_problem
 from carom.solvers.contact_solver import AbstractContactSolver, ContactResult, direction
 from carom.solvers.directions import AbstractDirections, DenseDirections
 from carom.solvers.newton import Settled, iterated
-from carom.solvers.roots import held, rooted
+from carom.solvers.roots import rooted
 from carom.solvers.self_stress import without_self_stress
 from carom.solvers.semismooth import SemismoothNewton
 from carom.solvers.small import solve_small
@@ -93,6 +93,7 @@ class MoreauTheta(AbstractMethod):
 
     handles = SMOOTH | NONSMOOTH | {Feature.CONSTRAINTS}
     gives = frozenset({Gives.WHOLE_STEPS, Gives.MODES})
+    derivative = Derivative.WITHOUT_SALTATION
 
     def __check_init__(self):
         for name, value in (("theta", self.theta), ("forecast", self.forecast)):
@@ -210,7 +211,10 @@ class ThetaEquations(eqx.Module):
         return self.defect(v1) - rows.W.force(P), laws
 
 
-def _impact(given: tuple[ThetaEquations, Array, AbstractContactSolver]) -> Impact:
+Given = tuple[ThetaEquations, Array, AbstractContactSolver]
+
+
+def _impact(given: Given) -> Impact:
     equations, P, solver = given
 
     def improve(pair: tuple[Impact, Array], k: Array) -> tuple[tuple[Impact, Array], Array]:
@@ -231,12 +235,11 @@ def _impact(given: tuple[ThetaEquations, Array, AbstractContactSolver]) -> Impac
     return eqx.tree_at(lambda i: (i.iterations, i.update), impact, (at.k, at.last))
 
 
-def _attached(found: Impact, given: tuple[ThetaEquations, Array, AbstractContactSolver]) -> Impact:
+def _attached(found: Impact, given: Given, still: Given) -> Impact:
     """One Newton step for v_{k+1} and P together, directions that follow included, and the motion that it leads to."""
-    equations, _, solver = given
-    still, v, P = held(equations), found.v, found.result.P
+    equations, fixed, v, P = given[0], still[0], found.v, found.result.P
     r, law = equations.residual(v, P, found.problem)
-    (A, B), (C, D) = jax.jacfwd(lambda v, P: still.residual(v, P, found.problem), (0, 1))(v, P)
+    (A, B), (C, D) = jax.jacfwd(lambda v, P: fixed.residual(v, P, found.problem), (0, 1))(v, P)
     columns = solve_small(A, jnp.hstack([r[:, None], B]))
     if P.size:
         P = P - direction(D - C @ columns[:, 1:], law - C @ columns[:, 0])

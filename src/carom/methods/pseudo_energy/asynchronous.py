@@ -27,7 +27,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.arguments import names_of, whole
-from carom.methods.base import Gives
+from carom.methods.base import Derivative, Gives
 from carom.methods.pseudo_energy.local_stiffness import nested_levels
 from carom.methods.pseudo_energy.locality import forces_between_particles
 from carom.methods.pseudo_energy.pseudo_energy import applied_impulse, pseudo_energies
@@ -86,6 +86,7 @@ class AsynchronousPseudoEnergy(LimitedMethod):
 
     handles = frozenset({Feature.FORCES})
     gives = frozenset({Gives.WHOLE_STEPS, Gives.MOMENTUM_JUMP})
+    derivative = Derivative.EXACT
 
     def __init__(
         self,

@@ -29,7 +29,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.methods.base import AbstractMethod, Gives
+from carom.methods.base import AbstractMethod, Derivative, Gives
 from carom.methods.pseudo_energy.asynchronous import AsynchronousPseudoEnergy
 from carom.methods.pseudo_energy.pseudo_energy import PseudoEnergy
 from carom.methods.stability import warn_if_torn
@@ -70,6 +70,7 @@ class Composed(AbstractMethod):
 
     handles = frozenset({Feature.MASS_MATRIX, Feature.FORCES, Feature.RATE_DAMPING})
     gives = frozenset({Gives.WHOLE_STEPS, Gives.MOMENTUM_JUMP})
+    derivative = Derivative.EXACT
 
     def __init__(self, base: PseudoEnergy | AsynchronousPseudoEnergy):
         if not isinstance(base, (PseudoEnergy, AsynchronousPseudoEnergy)):

@@ -33,7 +33,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.arguments import whole
-from carom.methods.base import Gives
+from carom.methods.base import Derivative, Gives
 from carom.methods.pseudo_energy.quadrature import impulse, rule
 from carom.methods.stability import LimitedMethod
 from carom.names import register
@@ -85,6 +85,7 @@ class PseudoEnergy(LimitedMethod):
 
     handles = frozenset({Feature.MASS_MATRIX, Feature.FORCES, Feature.RATE_DAMPING})
     gives = frozenset({Gives.WHOLE_STEPS, Gives.MOMENTUM_JUMP})
+    derivative = Derivative.EXACT
 
     def __check_init__(self):
         rule(self.quadrature)

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from carom.methods.base import Gives
+from carom.methods.base import Derivative, Gives
 from carom.methods.pseudo_energy.pseudo_energy import evaluations
 from carom.methods.stability import LimitedMethod
 from carom.names import register
@@ -37,6 +37,7 @@ class StormerVerlet(LimitedMethod):
 
     handles = frozenset({Feature.MASS_MATRIX})
     gives = frozenset({Gives.WHOLE_STEPS, Gives.BACKWARD})
+    derivative = Derivative.EXACT
 
     @property
     def order(self) -> int:

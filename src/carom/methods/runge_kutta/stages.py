@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import equinox as eqx
 
-from carom.methods.base import SMOOTH, AbstractMethod, Gives
+from carom.methods.base import SMOOTH, AbstractMethod, Derivative, Gives
 from carom.state import State
 from carom.systems.system import System
 from carom.tableaux import Tableau, embedded
@@ -16,6 +16,7 @@ class TableauMethod(AbstractMethod):
     tableau: Tableau = eqx.field(static=True)
 
     handles = SMOOTH
+    derivative = Derivative.EXACT
 
     @property
     def order(self) -> int:

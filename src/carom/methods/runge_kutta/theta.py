@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from carom.methods.base import SMOOTH, AbstractMethod, Gives
+from carom.methods.base import SMOOTH, AbstractMethod, Derivative, Gives
 from carom.methods.runge_kutta.irk import FirstOrder, neighbour_jacobian, newton_info, velocity_in_force
 from carom.names import register
 from carom.solvers.newton import Newton
@@ -32,6 +32,7 @@ class Theta(AbstractMethod):
 
     handles = SMOOTH
     gives = frozenset({Gives.WHOLE_STEPS, Gives.BACKWARD})
+    derivative = Derivative.EXACT
 
     def __check_init__(self):
         if isinstance(self.theta, (int, float)) and not 0 < self.theta <= 1:

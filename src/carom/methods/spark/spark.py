@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from carom.methods.base import AbstractMethod, Gives
+from carom.methods.base import AbstractMethod, Derivative, Gives
 from carom.methods.spark.families import OTHER, coefficients, has_constraints, objection, part_names
 from carom.methods.spark.stages import StageEquations, Unknowns
 from carom.names import register
@@ -93,6 +93,7 @@ class Spark(AbstractMethod):
         }
     )
     gives = frozenset({Gives.WHOLE_STEPS, Gives.SYMMETRIC_ERROR, Gives.LOCAL_ERROR, Gives.BACKWARD})
+    derivative = Derivative.EXACT
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from carom.methods.base import AbstractMethod
+from carom.methods.base import AbstractMethod, Derivative
 from carom.methods.runge_kutta.irk import neighbour_jacobian, newton_info
 from carom.methods.tailored.damping import damping_of, declared_damping, tailored_objection
 from carom.names import register
@@ -72,6 +72,7 @@ class TailoredIRK(AbstractMethod):
     newton: Newton = Newton()
 
     handles = frozenset({Feature.RATE_DAMPING, Feature.MASS_MATRIX})
+    derivative = Derivative.EXACT
 
     @property
     def order(self) -> int:
@@ -113,6 +114,7 @@ class AdditiveTailoredIRK(AbstractMethod):
     damping: None = eqx.field(default=None, static=True)
 
     handles = frozenset({Feature.RATE_DAMPING, Feature.MASS_MATRIX})
+    derivative = Derivative.EXACT
 
     @property
     def order(self) -> int:

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from carom.methods.base import AbstractMethod
+from carom.methods.base import AbstractMethod, Derivative
 from carom.methods.runge_kutta.irk import neighbour_jacobian, newton_info
 from carom.methods.runge_kutta.theta import one_stage
 from carom.methods.tailored.damping import declared_damping, tailored_objection
@@ -73,6 +73,7 @@ class TailoredTheta(AbstractMethod):
     newton: Newton = Newton()
 
     handles = frozenset({Feature.RATE_DAMPING, Feature.EXPLICIT_TIME, Feature.MASS_MATRIX})
+    derivative = Derivative.EXACT
 
     @property
     def order(self) -> int:

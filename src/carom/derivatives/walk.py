@@ -1,0 +1,274 @@
+"""Runs as pure functions: from one carry to the last, with a derivative that replays the steps that were kept.
+
+The loop has no derivative of its own in reverse. Where one is wanted, the run stores the carry before every step, and
+the derivative is a scan over these: one linearised step after the other, each of them computed anew from its carry, so
+that memory is `most` carries and not the inside of every step. Step sizes that a stepping has chosen are held.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jaxtyping import Array
+
+from carom.derivatives.along import AbstractAlong
+from carom.derivatives.until import AbstractUntil, Left
+from carom.running.crossing import inside_step, number_at
+from carom.running.loop import Problem, Start, begin, step
+from carom.solvers.roots import changing, held, is_zero
+from carom.state import Carry, Row, State, Status
+from carom.systems.system import System
+
+_BLOCK = 32  # steps that are skipped together behind the last one
+
+
+class Course(NamedTuple):
+    """What stays the same on the way: the problem, its segments, where it ends before, and what is gathered."""
+
+    problem: Problem
+    ends: Any
+    instants: Any
+    until: AbstractUntil | None = None
+    along: dict[str, AbstractAlong] | None = None
+
+
+class Gathered(NamedTuple):
+    """What a course remembers beside the carry: what is left to come before its end, and numbers along the way."""
+
+    left: Left | None
+    along: dict[str, Array] | None
+
+
+class Line(NamedTuple):
+    """The numbers of a carry, those that have derivatives and the others; or those of many, row by row."""
+
+    x: Array
+    i: Array
+
+    @classmethod
+    def of(cls, carry: Carry) -> Line:
+        """The numbers of a carry."""
+        numbers, rest = eqx.partition(_bare(carry), eqx.is_inexact_array)
+        return cls(ravel_pytree(numbers)[0], ravel_pytree(eqx.filter(rest, eqx.is_array))[0])
+
+
+class Walked(NamedTuple):
+    """Where a run got to, and the lines before its steps."""
+
+    end: Line
+    before: Line
+
+
+def first_carry(course: Course, state: State) -> Carry:
+    """The carry of a run that has not begun."""
+    carry = begin(course.problem, Start(state, course.instants))
+    system, state = course.problem.system.since(carry.epoch), carry.state
+    left = None if course.until is None else course.until.init(system, state, course.ends[-1])
+    along = None if course.along is None else {name: a.init(system, state) for name, a in course.along.items()}
+    segment = jnp.sum(course.ends[1:-1] <= 0.0)
+    where = lambda c: (c.work, c.kept, c.segment)  # noqa: E731
+    return eqx.tree_at(where, carry, (None, Gathered(left, along), segment), is_leaf=lambda x: x is None)
+
+
+def one_step(course: Course, carry: Carry) -> Carry:
+    """One attempt with the size of the step held."""
+    return attempted(course, carry)[0]
+
+
+def attempted(course: Course, carry: Carry) -> tuple[Carry, Row]:
+    """One attempt with the size of the step held, and its row."""
+    new, row = step(course.problem, hold_size(carry))
+    between = lambda: inside_step(system, course.problem.method, carry.state, whole.state, row)  # noqa: E731
+    system, whole, (left, along) = course.problem.system.since(carry.epoch), new, carry.kept
+    if course.until is not None:
+        new, left = course.until.after(course.problem, carry, new, row, left)
+    if course.along is not None:
+        along = jax.lax.cond(
+            row.keep & (new.state.t > carry.state.t),
+            lambda: _gathered(course, system, between(), carry, new),
+            lambda: along,
+        )
+    if course.ends.shape[0] > 2:  # jumps behind the end are segments of no length
+        new = eqx.tree_at(lambda c: c.done, new, new.done | (new.state.t >= course.ends[-1]))
+    return eqx.tree_at(lambda c: c.kept, new, Gathered(left, along), is_leaf=lambda x: x is None), row
+
+
+def _gathered(course: Course, system: System, between: Any, old: Carry, new: Carry) -> dict[str, Array]:
+    """The numbers along the way after a step."""
+    value = lambda a: lambda t: number_at(a.f, system, between(t))  # noqa: E731
+    times = (old.state.t, new.state.t)
+    return {name: a.after(old.kept.along[name], value(a), *times) for name, a in (course.along or {}).items()}
+
+
+def hold_size(carry: Carry) -> Carry:
+    """The same carry; derivatives do not see what the stepping has chosen."""
+    return eqx.tree_at(lambda c: c.stepping, carry, held(carry.stepping))
+
+
+def alive(carry: Carry) -> Array:
+    """Whether a run goes on."""
+    return ~carry.done & (carry.status == Status.OK)
+
+
+class Form:
+    """How carries of one kind become lines."""
+
+    def __init__(self, carry: Carry):
+        numbers, rest = eqx.partition(_bare(carry), eqx.is_inexact_array)
+        wholes, self.fixed = eqx.partition(rest, eqx.is_array)
+        self.from_x, self.from_i = (ravel_pytree(part)[1] for part in (numbers, wholes))
+
+    def carry(self, course: Course, line: Line) -> Carry:
+        """The carry with these numbers."""
+        bare = eqx.combine(self.from_x(line.x), self.from_i(line.i), self.fixed)
+        times = (course.ends, course.instants)
+        return eqx.tree_at(lambda c: (c.ends, c.instants), bare, times, is_leaf=lambda x: x is None)
+
+
+def form_of(carry: Carry) -> Form:
+    """How carries like this one become lines."""
+    return Form(carry)
+
+
+def shaped_carry(course: Course, state: State) -> Carry:
+    """A carry of this course without its numbers."""
+    shapes = eqx.filter_eval_shape(first_carry, course, state)
+    blank = lambda x: jnp.zeros(x.shape, x.dtype) if isinstance(x, jax.ShapeDtypeStruct) else x  # noqa: E731
+    return jax.tree.map(blank, shapes)
+
+
+def _bare(carry: Carry) -> Carry:
+    """A carry without what stays the same."""
+    return eqx.tree_at(lambda c: (c.ends, c.instants), carry, (None, None))
+
+
+def walk(course: Course, carry: Carry, most: int, refused: str | None = None) -> Carry:
+    """The carry after at most so many steps from this one; differentiable forward and in reverse, repeatedly.
+
+    `refused` says why it must not be differentiated.
+    """
+    walker, start = _Walker(course, carry, most, refused), Origin.of(course, carry)
+    return walker.form.carry(course, walker.last(start))
+
+
+def walk_and_tell(course: Course, carry: Carry, most: int, refused: str | None = None) -> tuple[Carry, Line, Any]:
+    """As `walk`, with the lines before all steps, and the function that makes a carry of one."""
+    walker, start = _Walker(course, carry, most, refused), Origin.of(course, carry)
+    walked = walker.told(start)
+    return walker.form.carry(course, walked.end), walked.before, lambda line: walker.form.carry(course, line)
+
+
+class Origin(NamedTuple):
+    """All numbers that a walk begins with."""
+
+    numbers: Any
+    wholes: Any
+    line: Line
+    first: Array
+
+    @classmethod
+    def of(cls, course: Course, carry: Carry) -> Origin:
+        """Those of a course and a carry."""
+        numbers, rest = eqx.partition(course, eqx.is_inexact_array)
+        return cls(numbers, eqx.filter(rest, eqx.is_array), Line.of(carry), carry.k)
+
+
+class _Walker:
+    """The walk of at most so many steps, as a function of all its numbers: the last line, or all lines."""
+
+    def __init__(self, course: Course, carry: Carry, most: int, refused: str | None):
+        self.form, self.refused = Form(carry), refused
+        self.fixed = eqx.filter(course, eqx.is_array, inverse=True)
+        self.most, self.blocks = most, -(-most // _BLOCK)
+        self.advanced = jax.jit(self._advanced)  # traced once
+        self.last, self.told = jax.custom_jvp(self._last), jax.custom_jvp(self._told)
+        self.last.defjvp(self._last_rule, symbolic_zeros=True)
+        self.told.defjvp(self._told_rule, symbolic_zeros=True)
+
+    def _advanced(self, numbers: Any, wholes: Any, line: Line) -> Line:
+        """The line after one attempt."""
+        course = eqx.combine(numbers, wholes, self.fixed)
+        return Line.of(one_step(course, self.form.carry(course, line)))
+
+    def steps(self, line: Line, start: Origin) -> Array:
+        """How many were taken."""
+        return self.form.from_i(line.i).k - start.first
+
+    def goes_on(self, line: Line, start: Origin) -> Array:
+        """Whether there is another step to take."""
+        return alive(self.form.from_i(line.i)) & (self.steps(line, start) < self.most)
+
+    def _last(self, start: Origin) -> Line:
+        def once(line: Line) -> Line:
+            return self.advanced(start.numbers, start.wholes, line)
+
+        return jax.lax.while_loop(lambda line: self.goes_on(line, start), once, start.line)
+
+    def _told(self, start: Origin) -> Walked:
+        def once(walked: Walked) -> Walked:
+            place = self.steps(walked.end, start)
+            put = lambda a, x: jax.lax.dynamic_update_index_in_dim(a, x, place, 0)  # noqa: E731
+            before = jax.tree.map(put, walked.before, walked.end)
+            return Walked(self.advanced(start.numbers, start.wholes, walked.end), before)
+
+        room = self.blocks * _BLOCK
+        none = jax.tree.map(lambda x: jnp.zeros((room, *x.shape), x.dtype), start.line)
+        return jax.lax.while_loop(lambda walked: self.goes_on(walked.end, start), once, Walked(start.line, none))
+
+    def _last_rule(self, primals: tuple[Origin], tangents: tuple[Origin]) -> tuple[Line, Line]:
+        walked = self.told(*primals)
+        dx, _ = self.pushed(walked, *primals, *tangents, tells=False)
+        return walked.end, Line(dx, _none(walked.end.i))
+
+    def _told_rule(self, primals: tuple[Origin], tangents: tuple[Origin]) -> tuple[Walked, Walked]:
+        walked = self.told(*primals)
+        dx, before = self.pushed(walked, *primals, *tangents, tells=True)
+        lines = Line(dx, _none(walked.end.i)), Line(before, _none(walked.before.i))
+        return walked, Walked(*lines)
+
+    def pushed(self, walked: Walked, start: Origin, tangent: Origin, *, tells: bool) -> tuple[Array, Any]:
+        """The derivative of the last x along a tangent of the start, and (if it `tells`) of those before the steps."""
+        if self.refused is not None:
+            raise TypeError(self.refused)
+        numbers, d_numbers, still = changing(start.numbers, tangent.numbers)
+        dx = start.line.x * 0.0 if is_zero(tangent.line.x) else tangent.line.x
+
+        def linear(dx: Array, line: Line) -> Array:
+            def end(numbers: Any, x: Array) -> Array:
+                return self.advanced(eqx.combine(numbers, still), start.wholes, Line(x, line.i)).x
+
+            return jax.jvp(end, (numbers, line.x), (d_numbers, dx))[1]
+
+        return self.over(jax.checkpoint(linear), dx, walked.before, self.steps(walked.end, start), tells=tells)
+
+    def over(self, linear: Any, dx: Array, before: Line, count: Array, *, tells: bool) -> tuple[Array, Any]:
+        """A linear map for each of `count` lines, one after the other; blocks behind the last are skipped."""
+        shape = (self.blocks, _BLOCK)
+        lines = jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), before)
+
+        def once(dx: Array, place: tuple[Array, Line]) -> tuple[Array, Any]:
+            new = jax.lax.cond(place[0] < count, linear, lambda dx, _: dx, dx, place[1])
+            return new, dx if tells else None
+
+        def block(dx: Array, places: Any) -> tuple[Array, Any]:
+            return jax.lax.scan(once, dx, places)
+
+        def skipped(dx: Array, places: Any) -> tuple[Array, Any]:
+            del places
+            return dx, jnp.zeros((_BLOCK, *dx.shape)) if tells else None
+
+        def either(dx: Array, places: Any) -> tuple[Array, Any]:
+            return jax.lax.cond(places[0][0] < count, block, skipped, dx, places)
+
+        dx, told = jax.lax.scan(either, dx, (jnp.arange(self.blocks * _BLOCK).reshape(shape), lines))
+        return dx, told.reshape(-1, *dx.shape) if tells else None
+
+
+def _none(x: Array) -> np.ndarray:
+    """The derivative of whole numbers."""
+    return np.zeros(x.shape, jax.dtypes.float0)
