@@ -11,7 +11,10 @@ from carom import _config as _config
 from carom import keep, models, shapes, tableaux
 from carom._config import __version__
 from carom.bodies import Bodies
+from carom.derivatives.along import Integral, Peak
 from carom.derivatives.final import End, final_state
+from carom.derivatives.gradient import Gradient, gradient
+from carom.derivatives.sensitivity import Sensitivity, sensitivity
 from carom.derivatives.until import Event, Section
 from carom.joining import join
 from carom.methods.capturing.event_capturing import EventCapturing
@@ -140,8 +143,10 @@ __all__ = [
     "Extrapolated",
     "Fixed",
     "FrictionElements",
+    "Gradient",
     "Grid",
     "IRK",
+    "Integral",
     "Interactions",
     "Interrupted",
     "LeesEdwards",
@@ -151,6 +156,7 @@ __all__ = [
     "Newton",
     "PJOR",
     "PSOR",
+    "Peak",
     "Periodic",
     "Prescribed",
     "PseudoEnergy",
@@ -159,6 +165,7 @@ __all__ = [
     "Reversible",
     "Section",
     "SemismoothNewton",
+    "Sensitivity",
     "Shape",
     "SimulationError",
     "Solution",
@@ -187,6 +194,7 @@ __all__ = [
     "film",
     "final_state",
     "gauss",
+    "gradient",
     "identify",
     "join",
     "keep",
@@ -211,6 +219,7 @@ __all__ = [
     "report",
     "resume",
     "scenario",
+    "sensitivity",
     "shapes",
     "simulate",
     "simulate_batch",

@@ -268,12 +268,13 @@ class Row(eqx.Module):
 
 
 class SimulationError(RuntimeError):
-    """A run that could not go on. `.solution` holds everything accepted before."""
+    """A run that could not go on. `.solution` holds everything accepted before; of a derivative `.state` the last."""
 
     def __init__(self, message: str, solution: Solution | None = None, status: Status | None = None):
         super().__init__(message)
         self.solution = solution
         self.status = status
+        self.state: State | None = None
 
 
 class Interrupted(KeyboardInterrupt):

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
 
 from carom.arguments import is_traced, numpy_for, whole
+from carom.derivatives.along import AbstractAlong
 from carom.derivatives.closures import refuse_closures
 from carom.derivatives.until import AbstractUntil
-from carom.derivatives.walk import Course, Line, alive, hold_size, walk, walk_and_tell
+from carom.derivatives.walk import Course, Line, alive, first_carry, hold_size, walk, walk_and_tell
 from carom.methods.base import AbstractMethod, Derivative
 from carom.running.asking import chosen_stepping, refuse_features, refuse_kinds, refuse_unhandled
 from carom.running.compiled import compiled
 from carom.running.crossing import inside_step
-from carom.running.loop import Problem, Start, begin, step
+from carom.running.loop import Problem, step
 from carom.state import Carry, Numbers, State, Status, lift, reals
 from carom.stepping.base import AbstractStepping
 from carom.systems.check import check_once
@@ -88,7 +88,13 @@ def final_state(
 
 
 def course_of(
-    system: System, state: State, method: AbstractMethod, stepping: AbstractStepping, t1: Any, until: Any
+    system: System,
+    state: State,
+    method: AbstractMethod,
+    stepping: AbstractStepping,
+    t1: Any,
+    until: Any = None,
+    along: dict[str, AbstractAlong] | None = None,
 ) -> Course:
     """What a run goes through; refused, by name, where it cannot."""
     if until is not None and not isinstance(until, AbstractUntil):
@@ -109,7 +115,7 @@ def course_of(
     if not is_traced(system, state, stepping):
         method = type(method).tuned(method, system, state, stepping.longest)
     problem = Problem(system, method, stepping, None, np.int64(1))
-    return lift(Course(problem, instants - instants[0], instants, until))
+    return lift(Course(problem, instants - instants[0], instants, until, along))
 
 
 def _instants(system: System, state: State, t1: Any) -> Any:
@@ -138,20 +144,8 @@ def refusal(system: System, method: AbstractMethod) -> str | None:
     return None
 
 
-def first_carry(course: Course, state: State) -> Carry:
-    """The carry of a run that has not begun."""
-    carry = begin(course.problem, Start(state, course.instants))
-    memory = None
-    if course.until is not None:
-        system = course.problem.system.since(carry.epoch)
-        memory = course.until.init(system, carry.state, course.ends[-1])
-    segment = jnp.sum(course.ends[1:-1] <= 0.0)
-    where = lambda c: (c.work, c.kept, c.segment)  # noqa: E731
-    return eqx.tree_at(where, carry, (None, memory, segment), is_leaf=lambda x: x is None)
-
-
-@compiled
-def _end(course: Course, state: State, times: Any, most: int, refused: str | None) -> End:
+def end_of(course: Course, state: State, times: Any, most: int, refused: str | None) -> End:
+    """Where a run ends, and its states at given times."""
     carry = first_carry(course, state)
     if times is None:
         return End(*ended(course, walk(course, carry, most, refused)))
@@ -160,11 +154,14 @@ def _end(course: Course, state: State, times: Any, most: int, refused: str | Non
     return End(state, status, steps, _saved(course, times, lines, steps, carry_of, status))
 
 
+_end = compiled(end_of)
+
+
 def ended(course: Course, carry: Carry) -> tuple[State, Array, Array]:
     """The last state as the user knows it, NaN where the run did not come to its end, its status, and its steps."""
     status = carry.status
     if course.until is not None:
-        missed = carry.done & (carry.kept.count > 0)
+        missed = carry.done & (carry.kept.left.count > 0)
         status = jnp.where(missed & (status == Status.OK), Status.NOT_REACHED, status)
     status = jnp.where(alive(carry), Status.MAX_STEPS_REACHED, status).astype(carry.status.dtype)
     system = course.problem.system.since(carry.epoch)

@@ -14,7 +14,7 @@ from jaxtyping import Array
 from carom.arguments import UserFunction, user_function, whole
 from carom.running.crossing import bisected, inside_step, looks, number_at
 from carom.running.loop import Problem
-from carom.solvers.roots import rooted
+from carom.solvers.roots import held, rooted
 from carom.state import Carry, Row, State, Status, choose, shortened
 from carom.systems.contact_rows import Event as EventKind
 from carom.systems.contact_rows import laws_of
@@ -22,6 +22,13 @@ from carom.systems.system import System
 
 _DIRECTIONS = {"rising": 1, "falling": -1, "both": 0}
 _AT_START = 1e-9  # of the run: a crossing so near the start is that of a start on the section
+
+
+class Left(eqx.Module):
+    """How many are left to come, and on which side of the section the run is."""
+
+    count: Array
+    side: Array
 
 
 class AbstractUntil(eqx.Module):
@@ -32,19 +39,12 @@ class AbstractUntil(eqx.Module):
         """What is remembered at the start: first of all how many are left."""
 
     @abc.abstractmethod
-    def after(self, problem: Problem, old: Carry, new: Carry, row: Row) -> Carry:
-        """The carry after a step, ended where the last of them is met."""
+    def after(self, problem: Problem, old: Carry, new: Carry, row: Row, left: Left) -> tuple[Carry, Left]:
+        """The carry after a step, ended where the last of them is met, and what is left to come."""
 
     @abc.abstractmethod
     def check(self, system: System, state: State) -> None:
         """Refuse what cannot be met in this system."""
-
-
-class Left(eqx.Module):
-    """How many are left to come, and on which side of the section the run is."""
-
-    count: Array
-    side: Array
 
 
 class Section(AbstractUntil):
@@ -93,35 +93,33 @@ class Section(AbstractUntil):
         side = jnp.where(jnp.abs(f) <= _AT_START * span * jnp.abs(rate), jnp.sign(rate), jnp.sign(f))
         return Left(jnp.asarray(self.count), jax.lax.stop_gradient(side))
 
-    def after(self, problem: Problem, old: Carry, new: Carry, row: Row) -> Carry:
+    def after(self, problem: Problem, old: Carry, new: Carry, row: Row, left: Left) -> tuple[Carry, Left]:
         """Look for changes of the sign inside the step."""
         system = problem.system.since(old.epoch)
         step = (system, problem.method, old.state, new.state, row)
-        fixed = jax.tree.map(lambda x: jax.lax.stop_gradient(x) if eqx.is_array(x) else x, step)
+        fixed = held(step)
         value = self.along(fixed)
         times, values = looks(value, fixed[2].t, fixed[3].t)
-        sides = [old.kept.side]
+        sides = [left.side]
         for sign in jnp.sign(values[1:]):
             sides.append(jnp.where(sign == 0, sides[-1], sign))
         before, after = jnp.stack(sides[:-1]), jnp.stack(sides[1:])
         moves = row.keep & (new.state.t > old.state.t)
         wanted = moves & (before * after < 0) & (after != -_DIRECTIONS[self.direction])
         met = jnp.cumsum(wanted)
-        last = jnp.argmax(wanted & (met == old.kept.count))
-        ends = jnp.any(wanted & (met == old.kept.count)) & (new.status == Status.OK)
+        last = jnp.argmax(wanted & (met == left.count))
+        ends = jnp.any(wanted & (met == left.count)) & (new.status == Status.OK)
         side = after[-1]
         if row.info.v_minus is not None:  # the next step begins after the jump
             sign = jnp.sign(number_at(self.f, system, fixed[3]))
             side = jnp.where(sign == 0, side, sign)
-        left = Left(old.kept.count - met[-1], side)
-        left = choose(moves, left, old.kept)
+        left = choose(moves, Left(left.count - met[-1], side), left)
 
         def cut() -> State:
             return self.located(step, times[last], times[last + 1], after[last])
 
         state = jax.lax.cond(ends, cut, lambda: new.state)
-        where = lambda c: (c.state, c.done, c.kept)  # noqa: E731
-        return eqx.tree_at(where, new, (state, new.done | ends, left), is_leaf=lambda x: x is None)
+        return eqx.tree_at(lambda c: (c.state, c.done), new, (state, new.done | ends)), left
 
     def along(self, step: Any) -> Callable[[Array], Array]:
         """The function at any time of a step."""
@@ -181,13 +179,12 @@ class Event(AbstractUntil):
         del system, state, span
         return Left(jnp.asarray(self.count), jnp.zeros(()))
 
-    def after(self, problem: Problem, old: Carry, new: Carry, row: Row) -> Carry:
+    def after(self, problem: Problem, old: Carry, new: Carry, row: Row, left: Left) -> tuple[Carry, Left]:
         """Count; an event that a row begins with is met where it begins."""
         laws = laws_of(problem.system, old.state)
         mine = jnp.asarray(laws.contact_of_law == self.contact)
         met = row.keep & jnp.any(mine & (row.info.event == EventKind[self.kind.upper()]))
-        left = Left(old.kept.count - met, old.kept.side)
+        left = Left(left.count - met, left.side)
         ends = met & (left.count == 0) & (new.status == Status.OK)
         state = new.state if self.kind == "bounces" else choose(ends, old.state, new.state)
-        where = lambda c: (c.state, c.done, c.kept)  # noqa: E731
-        return eqx.tree_at(where, new, (state, new.done | ends, left), is_leaf=lambda x: x is None)
+        return eqx.tree_at(lambda c: (c.state, c.done), new, (state, new.done | ends)), left

@@ -16,20 +16,32 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
-from carom.running.loop import Problem, step
+from carom.derivatives.along import AbstractAlong
+from carom.derivatives.until import AbstractUntil, Left
+from carom.running.crossing import inside_step, number_at
+from carom.running.loop import Problem, Start, begin, step
 from carom.solvers.roots import changing, held, is_zero
-from carom.state import Carry, Status
+from carom.state import Carry, Row, State, Status
+from carom.systems.system import System
 
 _BLOCK = 32  # steps that are skipped together behind the last one
 
 
 class Course(NamedTuple):
-    """What stays the same on the way: the problem, its segments, where it ends, and what is summed up."""
+    """What stays the same on the way: the problem, its segments, where it ends before, and what is gathered."""
 
     problem: Problem
     ends: Any
     instants: Any
-    until: Any = None
+    until: AbstractUntil | None = None
+    along: dict[str, AbstractAlong] | None = None
+
+
+class Gathered(NamedTuple):
+    """What a course remembers beside the carry: what is left to come before its end, and numbers along the way."""
+
+    left: Left | None
+    along: dict[str, Array] | None
 
 
 class Line(NamedTuple):
@@ -37,6 +49,12 @@ class Line(NamedTuple):
 
     x: Array
     i: Array
+
+    @classmethod
+    def of(cls, carry: Carry) -> Line:
+        """The numbers of a carry."""
+        numbers, rest = eqx.partition(_bare(carry), eqx.is_inexact_array)
+        return cls(ravel_pytree(numbers)[0], ravel_pytree(eqx.filter(rest, eqx.is_array))[0])
 
 
 class Walked(NamedTuple):
@@ -46,15 +64,45 @@ class Walked(NamedTuple):
     before: Line
 
 
+def first_carry(course: Course, state: State) -> Carry:
+    """The carry of a run that has not begun."""
+    carry = begin(course.problem, Start(state, course.instants))
+    system, state = course.problem.system.since(carry.epoch), carry.state
+    left = None if course.until is None else course.until.init(system, state, course.ends[-1])
+    along = None if course.along is None else {name: a.init(system, state) for name, a in course.along.items()}
+    segment = jnp.sum(course.ends[1:-1] <= 0.0)
+    where = lambda c: (c.work, c.kept, c.segment)  # noqa: E731
+    return eqx.tree_at(where, carry, (None, Gathered(left, along), segment), is_leaf=lambda x: x is None)
+
+
 def one_step(course: Course, carry: Carry) -> Carry:
     """One attempt with the size of the step held."""
+    return attempted(course, carry)[0]
+
+
+def attempted(course: Course, carry: Carry) -> tuple[Carry, Row]:
+    """One attempt with the size of the step held, and its row."""
     new, row = step(course.problem, hold_size(carry))
-    new = eqx.tree_at(lambda c: c.kept, new, carry.kept, is_leaf=lambda x: x is None)
+    between = lambda: inside_step(system, course.problem.method, carry.state, whole.state, row)  # noqa: E731
+    system, whole, (left, along) = course.problem.system.since(carry.epoch), new, carry.kept
     if course.until is not None:
-        new = course.until.after(course.problem, carry, new, row)
+        new, left = course.until.after(course.problem, carry, new, row, left)
+    if course.along is not None:
+        along = jax.lax.cond(
+            row.keep & (new.state.t > carry.state.t),
+            lambda: _gathered(course, system, between(), carry, new),
+            lambda: along,
+        )
     if course.ends.shape[0] > 2:  # jumps behind the end are segments of no length
         new = eqx.tree_at(lambda c: c.done, new, new.done | (new.state.t >= course.ends[-1]))
-    return new
+    return eqx.tree_at(lambda c: c.kept, new, Gathered(left, along), is_leaf=lambda x: x is None), row
+
+
+def _gathered(course: Course, system: System, between: Any, old: Carry, new: Carry) -> dict[str, Array]:
+    """The numbers along the way after a step."""
+    value = lambda a: lambda t: number_at(a.f, system, between(t))  # noqa: E731
+    times = (old.state.t, new.state.t)
+    return {name: a.after(old.kept.along[name], value(a), *times) for name, a in (course.along or {}).items()}
 
 
 def hold_size(carry: Carry) -> Carry:
@@ -67,7 +115,7 @@ def alive(carry: Carry) -> Array:
     return ~carry.done & (carry.status == Status.OK)
 
 
-class _Form:
+class Form:
     """How carries of one kind become lines."""
 
     def __init__(self, carry: Carry):
@@ -75,16 +123,23 @@ class _Form:
         wholes, self.fixed = eqx.partition(rest, eqx.is_array)
         self.from_x, self.from_i = (ravel_pytree(part)[1] for part in (numbers, wholes))
 
-    def line(self, carry: Carry) -> Line:
-        """The numbers of a carry."""
-        numbers, rest = eqx.partition(_bare(carry), eqx.is_inexact_array)
-        return Line(ravel_pytree(numbers)[0], ravel_pytree(eqx.filter(rest, eqx.is_array))[0])
-
     def carry(self, course: Course, line: Line) -> Carry:
         """The carry with these numbers."""
         bare = eqx.combine(self.from_x(line.x), self.from_i(line.i), self.fixed)
         times = (course.ends, course.instants)
         return eqx.tree_at(lambda c: (c.ends, c.instants), bare, times, is_leaf=lambda x: x is None)
+
+
+def form_of(carry: Carry) -> Form:
+    """How carries like this one become lines."""
+    return Form(carry)
+
+
+def shaped_carry(course: Course, state: State) -> Carry:
+    """A carry of this course without its numbers."""
+    shapes = eqx.filter_eval_shape(first_carry, course, state)
+    blank = lambda x: jnp.zeros(x.shape, x.dtype) if isinstance(x, jax.ShapeDtypeStruct) else x  # noqa: E731
+    return jax.tree.map(blank, shapes)
 
 
 def _bare(carry: Carry) -> Carry:
@@ -97,18 +152,18 @@ def walk(course: Course, carry: Carry, most: int, refused: str | None = None) ->
 
     `refused` says why it must not be differentiated.
     """
-    walker, start = _Walker(course, carry, most, refused), Start.of(course, carry)
+    walker, start = _Walker(course, carry, most, refused), Origin.of(course, carry)
     return walker.form.carry(course, walker.last(start))
 
 
 def walk_and_tell(course: Course, carry: Carry, most: int, refused: str | None = None) -> tuple[Carry, Line, Any]:
     """As `walk`, with the lines before all steps, and the function that makes a carry of one."""
-    walker, start = _Walker(course, carry, most, refused), Start.of(course, carry)
+    walker, start = _Walker(course, carry, most, refused), Origin.of(course, carry)
     walked = walker.told(start)
     return walker.form.carry(course, walked.end), walked.before, lambda line: walker.form.carry(course, line)
 
 
-class Start(NamedTuple):
+class Origin(NamedTuple):
     """All numbers that a walk begins with."""
 
     numbers: Any
@@ -117,43 +172,44 @@ class Start(NamedTuple):
     first: Array
 
     @classmethod
-    def of(cls, course: Course, carry: Carry) -> Start:
+    def of(cls, course: Course, carry: Carry) -> Origin:
         """Those of a course and a carry."""
         numbers, rest = eqx.partition(course, eqx.is_inexact_array)
-        return cls(numbers, eqx.filter(rest, eqx.is_array), _Form(carry).line(carry), carry.k)
+        return cls(numbers, eqx.filter(rest, eqx.is_array), Line.of(carry), carry.k)
 
 
 class _Walker:
     """The walk of at most so many steps, as a function of all its numbers: the last line, or all lines."""
 
     def __init__(self, course: Course, carry: Carry, most: int, refused: str | None):
-        self.form, self.refused = _Form(carry), refused
+        self.form, self.refused = Form(carry), refused
         self.fixed = eqx.filter(course, eqx.is_array, inverse=True)
         self.most, self.blocks = most, -(-most // _BLOCK)
+        self.advanced = jax.jit(self._advanced)  # traced once
         self.last, self.told = jax.custom_jvp(self._last), jax.custom_jvp(self._told)
         self.last.defjvp(self._last_rule, symbolic_zeros=True)
         self.told.defjvp(self._told_rule, symbolic_zeros=True)
 
-    def advanced(self, numbers: Any, wholes: Any, line: Line) -> Line:
+    def _advanced(self, numbers: Any, wholes: Any, line: Line) -> Line:
         """The line after one attempt."""
         course = eqx.combine(numbers, wholes, self.fixed)
-        return self.form.line(one_step(course, self.form.carry(course, line)))
+        return Line.of(one_step(course, self.form.carry(course, line)))
 
-    def steps(self, line: Line, start: Start) -> Array:
+    def steps(self, line: Line, start: Origin) -> Array:
         """How many were taken."""
         return self.form.from_i(line.i).k - start.first
 
-    def goes_on(self, line: Line, start: Start) -> Array:
+    def goes_on(self, line: Line, start: Origin) -> Array:
         """Whether there is another step to take."""
         return alive(self.form.from_i(line.i)) & (self.steps(line, start) < self.most)
 
-    def _last(self, start: Start) -> Line:
+    def _last(self, start: Origin) -> Line:
         def once(line: Line) -> Line:
             return self.advanced(start.numbers, start.wholes, line)
 
         return jax.lax.while_loop(lambda line: self.goes_on(line, start), once, start.line)
 
-    def _told(self, start: Start) -> Walked:
+    def _told(self, start: Origin) -> Walked:
         def once(walked: Walked) -> Walked:
             place = self.steps(walked.end, start)
             put = lambda a, x: jax.lax.dynamic_update_index_in_dim(a, x, place, 0)  # noqa: E731
@@ -164,18 +220,18 @@ class _Walker:
         none = jax.tree.map(lambda x: jnp.zeros((room, *x.shape), x.dtype), start.line)
         return jax.lax.while_loop(lambda walked: self.goes_on(walked.end, start), once, Walked(start.line, none))
 
-    def _last_rule(self, primals: tuple[Start], tangents: tuple[Start]) -> tuple[Line, Line]:
+    def _last_rule(self, primals: tuple[Origin], tangents: tuple[Origin]) -> tuple[Line, Line]:
         walked = self.told(*primals)
         dx, _ = self.pushed(walked, *primals, *tangents, tells=False)
         return walked.end, Line(dx, _none(walked.end.i))
 
-    def _told_rule(self, primals: tuple[Start], tangents: tuple[Start]) -> tuple[Walked, Walked]:
+    def _told_rule(self, primals: tuple[Origin], tangents: tuple[Origin]) -> tuple[Walked, Walked]:
         walked = self.told(*primals)
         dx, before = self.pushed(walked, *primals, *tangents, tells=True)
         lines = Line(dx, _none(walked.end.i)), Line(before, _none(walked.before.i))
         return walked, Walked(*lines)
 
-    def pushed(self, walked: Walked, start: Start, tangent: Start, *, tells: bool) -> tuple[Array, Any]:
+    def pushed(self, walked: Walked, start: Origin, tangent: Origin, *, tells: bool) -> tuple[Array, Any]:
         """The derivative of the last x along a tangent of the start, and (if it `tells`) of those before the steps."""
         if self.refused is not None:
             raise TypeError(self.refused)

@@ -13,6 +13,7 @@ from jaxtyping import Array
 
 from carom.arguments import Given, UserFunction
 from carom.running.compiled import remembered
+from carom.solvers.roots import moving_as
 from carom.systems.constrained import accelerations
 from carom.systems.contact import FrictionElements
 from carom.systems.contact_base import AbstractContacts
@@ -109,10 +110,10 @@ class Equations(eqx.Module):
 
     def beside(self, t: Any, side: float) -> Any:
         """The next elapsed time before (`side` -1) or after t (1) that the user's functions can tell from it."""
-        xp = np if isinstance(t, np.ndarray) else jnp
-        size = xp.maximum(abs(t), abs(self.epoch + self.turned(t)))
-        apart = t + side * 2 * (xp.nextafter(size, np.inf) - size)  # two, as the sum of both times is rounded
-        return xp.where(self.epoch == 0, xp.nextafter(t, side * np.inf), apart)
+        if isinstance(t, np.ndarray):
+            return _beside(t, self.epoch, self.turned(t), side, np)
+        still, epoch = jax.lax.stop_gradient((jnp.asarray(t), jnp.asarray(self.epoch)))
+        return moving_as(_beside(still, epoch, self.turned(still), side, jnp), t)
 
     @property
     def is_tridiagonal(self) -> bool:
@@ -292,6 +293,12 @@ class Equations(eqx.Module):
         """gamma_N = dg/dq q' + dg/dt of all contacts."""
         rates = (group.gap_rates(self.given, t, q, rate) for group in self.contact_groups)
         return jnp.concatenate([jnp.zeros(0), *rates])
+
+
+def _beside(t: Any, epoch: Any, turned: Any, side: float, xp: Any) -> Any:
+    size = xp.maximum(abs(t), abs(epoch + turned))
+    apart = t + side * 2 * (xp.nextafter(size, np.inf) - size)  # two, as the sum of both times is rounded
+    return xp.where(epoch == 0, xp.nextafter(t, side * np.inf), apart)
 
 
 def _listed(value: Any) -> tuple[Any, ...]:

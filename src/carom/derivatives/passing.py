@@ -1,0 +1,122 @@
+"""The run that a derivative begins with: chunk by chunk on the host, watched, refused where its derivative is wrong."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, NoReturn
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from carom.derivatives.asked import Asked, built, carry_with, course_with, scale
+from carom.derivatives.final import ended, refusal
+from carom.derivatives.walk import Line, first_carry
+from carom.derivatives.watch import Watch, doubts, watched
+from carom.methods.base import Derivative
+from carom.running.compiled import compiled
+from carom.running.progress import Progress
+from carom.running.signals import look
+from carom.state import SimulationError, State, Status
+
+_BYTES = 64e6  # of the lines of one chunk
+_MOST, _LEAST = 1024, 16  # steps of one chunk
+_UNKNOWN = 1e-6  # of the coordinates: their error where nothing is known about it
+
+
+class Passed(NamedTuple):
+    """A run: the lines before its chunks and at the end, what was seen, its end, and its steps."""
+
+    lines: list[Line]
+    watch: Watch
+    end: tuple[State, dict[str, float] | None]
+    steps: int
+    together: int
+
+
+def passed(asked: Asked, numbers: Any, biased: bool, bar: Progress, begun: float) -> Passed:
+    """Run to the end; a run that fails raises with what was reached."""
+    look()
+    line, watch = _start(asked, numbers)
+    together, t1 = steps_together(line.x.size + line.i.size), None
+    lines, going = [line], True
+    while going:
+        line, watch, summary = _chunk(asked, numbers, lines[-1], watch, together)
+        t, t1, going, status, steps = np.asarray(summary).tolist()
+        look()
+        lines.append(line)
+        bar.update(begun + (t / t1 if t1 else 1.0), int(steps))
+    state, along = _reached(asked, numbers, line)
+    if status != Status.OK:
+        raise_failure(asked, Status(int(status)), state, int(steps))
+    method = asked.method
+    if not biased and method.derivative is not Derivative.EXACT and int(watch.events):
+        msg = refusal(built(asked.build, numbers)[0], method)
+        raise ValueError(f"{msg} ({int(watch.events)} contact events happened in this run)")  # noqa: EM102
+    along = None if along is None else {name: float(x) for name, x in along.items()}
+    return Passed(lines, watch, (state, along), int(steps), together)
+
+
+def steps_together(width: int) -> int:
+    """Steps of one chunk for lines of this width."""
+    return int(np.clip(_BYTES / (8 * width), _LEAST, _MOST))
+
+
+def raise_failure(asked: Asked, status: Status, state: State, steps: int) -> NoReturn:
+    """Raise for a run that did not come to its end, with where it got to."""
+    cause, remedy = status.message
+    where = f"at t = {float(state.t):.9g} (after {steps} steps) with {type(asked.method).__name__}"
+    msg = f"{cause} {where}. {remedy}. `.state` holds where the run got to"
+    error = SimulationError(msg, None, status)
+    error.state = state
+    raise error
+
+
+@compiled
+def _start(asked: Asked, numbers: Any) -> tuple[Line, Watch]:
+    return Line.of(first_carry(*course_with(asked, numbers))), Watch.nothing()
+
+
+@compiled
+def back_to_start(asked: Asked, numbers: Any, ct: Array) -> Any:
+    """What a cotangent at the start is for the parameters."""
+    _, pull = jax.vjp(lambda numbers: Line.of(first_carry(*course_with(asked, numbers))).x, numbers)
+    return pull(ct)[0]
+
+
+@compiled
+def _chunk(asked: Asked, numbers: Any, line: Line, watch: Watch, most: int) -> tuple[Line, Watch, Array]:
+    """A chunk; in the end in one vector: time, its end, whether the run goes on, the status, steps."""
+    course, state = course_with(asked, numbers)
+    carry, watch = watched(course, carry_with(course, state, line), watch, most)
+    status = ended(course, carry)[1]
+    going = status == Status.MAX_STEPS_REACHED
+    status = jnp.where(going, Status.OK, status)
+    summary = [jnp.asarray(x, float) for x in (carry.state.t, course.ends[-1], going, status, carry.k)]
+    return Line.of(carry), watch, jnp.stack(summary)
+
+
+@compiled
+def _reached(asked: Asked, numbers: Any, line: Line) -> tuple[State, Any]:
+    course, state = course_with(asked, numbers)
+    carry = carry_with(course, state, line)
+    system = course.problem.system.since(carry.epoch)
+    at = carry.state
+    v = system.outer_velocity(at.t, at.q, at.v)
+    return at.moved(system.epoch + at.t, at.q, v), carry.kept.along
+
+
+def told_of(asked: Asked, numbers: Any, run: Passed, rough: Passed | None) -> list[str]:
+    """What makes the derivative of a run doubtful; `rough` is a coarser one."""
+    (end, _), system = run.end, built(asked.build, numbers)[0]
+    error = scale(asked.stepping, end.q)
+    apart = 0.0 if rough is None else float(np.max(np.abs(np.asarray(end.q) - np.asarray(rough.end[0].q))))
+    if error is None:
+        error = apart if rough is not None else _UNKNOWN * float(np.max(np.abs(end.q)))
+    gaps = np.asarray(system.gaps(end.t, end.q)) if system.contacts is not None else np.zeros(0)
+    t0 = float(built(asked.build, numbers)[1].t)
+    ends_there = asked.until is None
+    told = doubts(run.watch, end, gaps if ends_there else np.zeros(0), error, float(asked.t1) - t0, t0, ends_there)
+    if rough is not None and int(rough.watch.order) != int(run.watch.order):
+        told.append("a coarser run has other events, or in another order: the derivative may be another one nearby")
+    return told

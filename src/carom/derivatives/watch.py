@@ -1,0 +1,142 @@
+"""What happens on the way that makes a derivative doubtful: grazing, impacts at once, an event at the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from carom.derivatives.walk import Course, alive, attempted
+from carom.state import Carry, Row, State
+from carom.systems.contact_rows import Event, contact_rows
+from carom.systems.system import System
+
+_FAR = 300.0  # times the error of a gap: an impact that would go so deep, or a miss by so much, is none of its doing
+_COUPLED = 1e-9  # of the diagonal of the Delassus matrix
+_SAME_TIME = 1e-6  # of the run
+
+
+class Watch(eqx.Module):
+    """Along a run: how deep the shallowest impact would have gone, how near the nearest miss came, and when.
+
+    `together` is when contacts that act on each other hit at once (infinite if never), `last` the last event, `events`
+    how many there were of contacts, `order` a number that tells one order of events from another.
+    """
+
+    depth: Array
+    depth_at: Array
+    miss: Array
+    miss_at: Array
+    together: Array
+    last: Array
+    events: Array
+    order: Array
+
+    @classmethod
+    def nothing(cls) -> Watch:
+        """At the start."""
+        inf, none = jnp.asarray(jnp.inf), jnp.zeros((), jnp.int64)
+        return cls(inf, jnp.zeros(()), inf, jnp.zeros(()), inf, -inf, none, none)
+
+    def after(self, course: Course, old: Carry, new: Carry, row: Row) -> Watch:
+        """After one more attempt."""
+        if row.info.event is None:
+            return self
+        system = course.problem.system.since(old.epoch)
+        event, kept = jnp.where(row.keep, row.info.event, 0), row.keep
+        codes = jnp.sum(event * (7 ** jnp.arange(event.size, dtype=jnp.int64) % 1_000_003))
+        happened = jnp.any(event != 0)
+        order = jnp.where(happened, (self.order * 1_000_033 + codes) % 2_147_483_647, self.order)
+        watch = eqx.tree_at(lambda w: (w.last, w.order), self, (jnp.where(happened, old.state.t, self.last), order))
+        if system.contacts is None:
+            return watch
+        return jax.lax.cond(kept, lambda: watch.of_contacts(system, old.state, new.state, row, event), lambda: watch)
+
+    def of_contacts(self, system: System, a: State, b: State, row: Row, event: Array) -> Watch:
+        """Impacts, and gaps that turn before they close."""
+        (gap, rate, bend), (gap1, rate1, _) = jets(system, a), jets(system, b)
+        n, t = gap.size, a.t
+        bounced = event[:n] == Event.BOUNCES
+        depth = jnp.where(bounced, 0.5 * rate**2 / jnp.maximum(jnp.abs(bend), 1e-290), jnp.inf)
+        turned = ~bounced & (rate < 0) & (rate1 > 0) & (gap > 0) & (gap1 > 0)
+        low = lowest(gap, gap1, (b.t - a.t) * rate, (b.t - a.t) * rate1)
+        miss = jnp.where(turned, low, jnp.inf)
+        hits = (rate < 0) & (jnp.asarray(row.info.impulse)[:n] > 0) & (gap <= jnp.maximum(jnp.min(gap), 0.0) + 1e-9)
+        hits = hits & jnp.any(bounced)
+        at = contact_rows(system, a.t, a.q, a.v)
+        W = at.W.dense()[:n]
+        G = W @ jax.vmap(lambda w: system.mass_solve(a.t, a.q, w))(W).T
+        coupled = jnp.abs(G) > _COUPLED * jnp.sqrt(jnp.abs(jnp.outer(jnp.diag(G), jnp.diag(G))))
+        both = jnp.any(coupled & hits[:, None] & hits & ~jnp.asarray(np.eye(n, dtype=bool)))
+        deepest, nearest = jnp.min(depth, initial=jnp.inf), jnp.min(miss, initial=jnp.inf)
+        return Watch(
+            jnp.minimum(self.depth, deepest),
+            jnp.where(deepest < self.depth, t, self.depth_at),
+            jnp.minimum(self.miss, nearest),
+            jnp.where(nearest < self.miss, t, self.miss_at),
+            jnp.minimum(self.together, jnp.where(both, t, jnp.inf)),
+            self.last,
+            self.events + jnp.sum(event[:n] != 0),
+            self.order,
+        )
+
+
+def jets(system: System, state: State) -> tuple[Array, Array, Array]:
+    """Gaps with their first and second derivatives along the motion of open contacts."""
+
+    def rates(t: Array, q: Array, v: Array) -> Array:
+        return system.gap_rates(t, q, system.rate(t, q, v))
+
+    place = (state.t, state.q, state.v)
+    flow = (jnp.ones_like(state.t), system.rate(*place), system.acceleration(*place))
+    rate, bend = jax.jvp(rates, place, flow)
+    return system.gaps(state.t, state.q), rate, bend
+
+
+def lowest(y0: Array, y1: Array, d0: Array, d1: Array) -> Array:
+    """The bottom of a cubic that falls at first and rises in the end."""
+    rest = y1 - y0
+    cubic, square = d0 + d1 - 2 * rest, 3 * rest - 2 * d0 - d1
+    root = square + jnp.sqrt(jnp.maximum(square**2 - 3 * cubic * d0, 0.0))
+    x = jnp.clip(-d0 / jnp.where(root > 0, root, 1.0), 0.0, 1.0)
+    return y0 + x * (d0 + x * (square + x * cubic))
+
+
+def watched(course: Course, carry: Carry, watch: Watch, most: Any) -> tuple[Carry, Watch]:
+    """The carry after at most so many steps from this one, and what was seen."""
+    last = carry.k + most
+
+    def once(loop: tuple[Carry, Watch]) -> tuple[Carry, Watch]:
+        carry, watch = loop
+        new, row = attempted(course, carry)
+        return new, watch.after(course, carry, new, row)
+
+    return jax.lax.while_loop(lambda loop: alive(loop[0]) & (loop[0].k < last), once, (carry, watch))
+
+
+def doubts(watch: Watch, end: State, gaps: np.ndarray, error: float, span: float, t0: float, at_t1: bool) -> list[str]:
+    """What was seen, in words; `error` is that of a gap."""
+    told = []
+    if float(watch.depth) < _FAR * error:
+        told.append(
+            f"a contact is hit at a grazing angle at t = {t0 + float(watch.depth_at):.6g} (it would go "
+            f"{float(watch.depth):.2g} deep): the derivative may be far off"
+        )
+    if float(watch.miss) < _FAR * error:
+        told.append(
+            f"a contact is missed by {float(watch.miss):.2g} at t = {t0 + float(watch.miss_at):.6g}: behind a touch "
+            f"the derivative is another one"
+        )
+    if np.isfinite(float(watch.together)):
+        told.append(
+            f"contacts that act on each other are hit at once at t = {t0 + float(watch.together):.6g}: the derivative "
+            f"is one of several, which depend on who is first"
+        )
+    late = float(end.t) - t0 - float(watch.last)
+    if at_t1 and late <= _SAME_TIME * span or (gaps.size and np.any((gaps > 0) & (gaps < error))):
+        told.append("an event lies at the end of the run: the derivative jumps there")
+    return told

@@ -1,0 +1,163 @@
+"""The last state of a run as a pure function: closed forms forward and in reverse, ends, refusals."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import carom
+
+_CAPTURING = carom.EventCapturing(carom.explicit(4))
+
+
+def _ball(p):
+    return carom.models.bouncing_ball(height=p[0], velocity=p[1], restitution=p[2], gravity=p[3])
+
+
+def _bounces(p, t1, count):
+    """The height at t1 of a ball that has bounced so many times."""
+    height, velocity, e, g = p
+    w = jnp.sqrt(velocity**2 + 2 * g * height)
+    t = (velocity + w) / g
+    for _ in range(count - 1):
+        w = e * w
+        t = t + 2 * w / g
+    s = t1 - t
+    return e * w * s - 0.5 * g * s**2
+
+
+@pytest.fixture(scope="module")
+def ball():
+    """Height at t1, its derivatives forward and in reverse, and the status, of a ball with given numbers."""
+
+    def height(p, t1, h):
+        end = carom.final_state(*_ball(p), _CAPTURING, t1=t1, h=h, max_steps=512)
+        return end.state.q[0], end.status
+
+    @jax.jit
+    def program(p, t1, h):
+        (value, status), along = jax.linearize(lambda p: height(p, t1, h), p)[0], None
+        del along
+        forward = jax.jacfwd(lambda p: height(p, t1, h)[0])(p)
+        reverse = jax.grad(lambda p: height(p, t1, h)[0])(p)
+        return value, forward, reverse, status
+
+    return lambda p, t1, h: program(jnp.asarray(p), jnp.asarray(t1), jnp.asarray(h))
+
+
+_BALL = [1.0, 0.3, 0.8, 9.81]
+_ON_GRID = [1.0, 0.0, 0.5, 2.0]  # hits at t = 1, 2
+
+
+@pytest.mark.parametrize(
+    ("p", "t1", "count"), [(_BALL, 0.9, 1), (_BALL, 2.1, 3), (_ON_GRID, 1.5, 1), (_ON_GRID, 2.25, 2)]
+)
+def test_the_derivatives_of_a_bouncing_ball_are_those_of_the_closed_form(ball, p, t1, count):
+    truth, slopes = jax.value_and_grad(lambda p: _bounces(p, t1, count))(jnp.asarray(p))
+    value, forward, reverse, status = ball(p, t1, 1 / 128)
+    assert status == carom.Status.OK
+    assert value == pytest.approx(truth, abs=1e-8)
+    assert np.max(np.abs(forward - slopes)) <= 1e-7 * np.max(np.abs(slopes))
+    assert np.max(np.abs(reverse - forward)) <= 1e-12 * np.max(np.abs(slopes))
+
+
+def test_too_few_steps_give_nan_and_a_status(ball):
+    value, forward, reverse, status = ball(_BALL, 0.9, 1e-3)
+    assert status == carom.Status.MAX_STEPS_REACHED
+    assert all(np.isnan(x).all() for x in (value, forward, reverse))
+
+
+def _pendulum(p):
+    return carom.System(1.0, lambda q, p: p[1] * (1 - jnp.cos(q[0])), params=p), carom.State([p[0]], [0.0])
+
+
+@pytest.mark.parametrize("method", [carom.ExplicitRK(carom.explicit(4)), carom.Theta(0.6)], ids=["explicit", "theta"])
+def test_second_derivatives_of_a_run_are_those_of_its_steps(method):
+    def angle(p):
+        return carom.final_state(*_pendulum(p), method, t1=0.5, h=0.05, max_steps=16).state.q[0]
+
+    p, d = jnp.asarray([1.0, 3.0]), 1e-3
+    slope, bend = jax.jit(lambda p: (jax.grad(angle)(p), jax.hessian(angle)(p)))(p)
+    slopes = jax.jit(jax.vmap(jax.grad(angle)))
+    moved = np.stack([k * d * np.eye(2)[i] for i in range(2) for k in (2, 1, -1, -2)])
+    g = np.asarray(slopes(p + moved)).reshape(2, 4, 2)
+    differences = (8 * (g[:, 1] - g[:, 2]) - (g[:, 0] - g[:, 3])) / (12 * d)
+    assert np.isfinite(slope).all()
+    assert np.allclose(bend, differences, rtol=1e-8, atol=1e-9)
+
+
+def _oscillator(p):
+    return carom.System(1.0, lambda q, p: 0.5 * p[1] * q[0] ** 2, params=p), carom.State([p[0]], [0.0])
+
+
+def test_a_section_ends_the_run_with_the_derivative_of_its_time():
+    section = carom.Section(lambda q, v: v[0], "falling", 2)
+
+    def top(p):
+        method = carom.ExplicitRK(carom.explicit(5))
+        end = carom.final_state(*_oscillator(p), method, t1=9.0, h=0.05, until=section, save_at=[0.7], max_steps=192)
+        return jnp.stack([end.state.t, end.state.q[0], end.saved.q[0, 0]])
+
+    p = jnp.asarray([0.8, 4.0])
+    value, forward, reverse = jax.jit(lambda p: (top(p), jax.jacfwd(top)(p), jax.jacrev(top)(p)))(p)
+    t = 2 * np.pi  # starts at the first top, which does not count
+    assert value == pytest.approx([t, 0.8, 0.8 * np.cos(1.4)], abs=1e-7)
+    slopes = [[0.0, -t / 8], [1.0, 0.0], [np.cos(1.4), -0.8 * 0.7 / 4 * np.sin(1.4)]]
+    assert np.allclose(forward, slopes, atol=1e-6)
+    assert np.allclose(reverse, forward, atol=1e-12)
+
+
+def test_a_section_that_is_not_reached_says_so():
+    method, section = carom.ExplicitRK(carom.explicit(5)), carom.Section(lambda q: q[0] - 2.0)
+    end = carom.final_state(*_oscillator(jnp.asarray([0.8, 4.0])), method, t1=1.0, h=0.05, until=section, max_steps=64)
+    assert end.status == carom.Status.NOT_REACHED
+    assert np.isnan(end.state.q).all()
+
+
+def test_many_runs_at_once_are_the_single_ones():
+    method = carom.ExplicitRK(carom.explicit(4))
+
+    def angle(p):
+        return carom.final_state(*_pendulum(p), method, t1=0.5, h=0.05, max_steps=16).state.q[0]
+
+    both = jnp.asarray([[1.0, 3.0], [0.5, 5.0]])
+    slope = jax.jit(jax.vmap(jax.grad(angle)))(both)
+    assert np.allclose(slope, [jax.jit(jax.grad(angle))(p) for p in both], rtol=1e-13)
+
+
+def test_methods_that_step_over_impacts_are_refused_where_they_are_differentiated():
+    def height(p, **more):
+        return carom.final_state(*_ball(p), carom.MoreauMidpoint(), t1=0.9, h=0.1, max_steps=16, **more).state.q[0]
+
+    p = jnp.asarray(_BALL)
+    assert jax.eval_shape(height, p).shape == ()
+    with pytest.raises(TypeError, match="MoreauMidpoint steps over impacts"):
+        jax.eval_shape(jax.grad(height), p)
+    assert jax.eval_shape(jax.grad(lambda p: height(p, allow_biased=True)), p).shape == (4,)
+
+
+def test_numbers_read_from_around_a_function_are_refused():
+    def angle(g):
+        system = carom.System(1.0, lambda q: g * (1 - jnp.cos(q[0])))
+        method = carom.ExplicitRK(carom.explicit(4))
+        return carom.final_state(system, carom.State([1.0], [0.0]), method, t1=0.5, h=0.1).state.q[0]
+
+    with pytest.raises(TypeError, match="reads 'g'.*params"):
+        jax.eval_shape(jax.grad(angle), 3.0)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"t1": -1.0}, "not before the start"),
+        ({"t1": [1.0, 2.0]}, "t1 must be one number"),
+        ({"until": "falling"}, "until must be a carom.Section or a carom.Event"),
+        ({"until": carom.Section(lambda q: q[:, None] * jnp.ones(2))}, "f must return one number"),
+        ({"until": carom.Event(0)}, "contact 0 does not exist"),
+        ({"max_steps": 0}, "max_steps must be a whole number"),
+    ],
+)
+def test_ends_that_make_no_sense_are_refused(more, words):
+    system, state = _oscillator(jnp.asarray([0.8, 4.0]))
+    with pytest.raises((ValueError, TypeError), match=words):
+        carom.final_state(system, state, carom.ExplicitRK(carom.explicit(4)), **({"t1": 1.0, "h": 0.1} | more))
