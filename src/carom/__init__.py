@@ -76,6 +76,9 @@ if TYPE_CHECKING:
     from carom import contact_problems, measures, papers, parts, plots, scenario
     from carom.ecosystem import to_diffrax
     from carom.files.resuming import load, resume
+    from carom.orbits.identify import identify
+    from carom.orbits.lyapunov import lyapunov
+    from carom.orbits.orbit import periodic_orbit
     from carom.reports import film, report
     from carom.sweeps.cells import Cases, Grid, Random
     from carom.sweeps.storage import load_sweep
@@ -91,6 +94,9 @@ else:
         "basins": ("carom.sweeps.tools", "basins"),
         "monte_carlo": ("carom.sweeps.tools", "monte_carlo"),
         "load_sweep": ("carom.sweeps.storage", "load_sweep"),
+        "identify": ("carom.orbits.identify", "identify"),
+        "lyapunov": ("carom.orbits.lyapunov", "lyapunov"),
+        "periodic_orbit": ("carom.orbits.orbit", "periodic_orbit"),
         "load": ("carom.files.resuming", "load"),
         "resume": ("carom.files.resuming", "resume"),
         "report": ("carom.reports", "report"),
@@ -195,6 +201,7 @@ __all__ = [
     "final_state",
     "gauss",
     "gradient",
+    "identify",
     "join",
     "joints",
     "keep",
@@ -205,12 +212,14 @@ __all__ = [
     "lobatto_iiic",
     "lobatto_iiic_star",
     "lobatto_iiid",
+    "lyapunov",
     "measures",
     "models",
     "monte_carlo",
     "multiplier",
     "papers",
     "parts",
+    "periodic_orbit",
     "plots",
     "radau_iia",
     "regularise",

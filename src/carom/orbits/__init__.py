@@ -1,0 +1,1 @@
+"""What derivatives through impacts are for: periodic orbits and their branches, Lyapunov exponents, identification."""

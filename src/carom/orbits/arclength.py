@@ -1,0 +1,88 @@
+"""Branches of periodic orbits by pseudo-arclength: through folds, and to where multipliers cross the unit circle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import root_scalar
+
+from carom.orbits.newton import Found, Image, NotFoundError, corrected, rows
+
+_GROWS = 1.5
+_EASY = 4  # iterations; where a point took no more, the next is sought further away
+_SHORTEST = 1e-4  # of the step asked for
+_SHARP = 1e-12  # of the step: to which a special point is located
+
+
+class Point(NamedTuple):
+    """A point of a branch and the direction of the branch there."""
+
+    found: Found
+    tangent: np.ndarray
+
+    @property
+    def z(self) -> np.ndarray:
+        """What returns, and the parameter."""
+        return self.found.z
+
+
+def point(found: Found, scale: np.ndarray, along: np.ndarray) -> Point:
+    """The point with the tangent that points `along`."""
+    tangent = np.linalg.svd(rows(found.image, scale))[2][-1]
+    return Point(found, tangent if tangent @ along >= 0 else -tangent)
+
+
+class Course(NamedTuple):
+    """The way along a branch: the map, the units, the tolerance, the range of the parameter, the longest step."""
+
+    image_of: Callable[[np.ndarray], Image]
+    scale: np.ndarray
+    tol: float
+    within: tuple[float, float]
+    step: float
+
+    def onward(self, a: Point, s: float) -> Point:
+        """The point at the distance s from a, along its tangent."""
+        guess = a.z + s * a.tangent * self.scale
+        return point(corrected(self.image_of, guess, a.tangent, self.scale, self.tol), self.scale, a.tangent)
+
+    def points(self, first: Point, most: int) -> Iterator[tuple[Point, float]]:
+        """The points after the first, each with its distance from the one before, while the parameter is in range.
+
+        Raises `NotFoundError` where the branch cannot be followed on.
+        """
+        here, s = first, self.step
+        low, high = self.within
+        for _ in range(most):
+            while True:
+                try:
+                    new = self.onward(here, s)
+                    break
+                except NotFoundError:
+                    s /= 2
+                    if s < _SHORTEST * self.step:
+                        raise
+            if not low <= new.z[-1] <= high:
+                return
+            yield new, s
+            here, s = new, min(self.step, _GROWS * s if new.found.iterations <= _EASY else s)
+
+    def located(self, a: Point, s: float, test: Callable[[Point], float]) -> Point:
+        """The point where a function changes its sign, no further than s after a."""
+        if test(a) == 0:
+            return a
+        bracket = root_scalar(lambda x: test(self.onward(a, x)), bracket=(0.0, s), xtol=_SHARP * s)
+        return self.onward(a, bracket.root)
+
+
+def fold(at: Point) -> float:
+    """Changes its sign where the branch turns back."""
+    return float(at.tangent[-1])
+
+
+def flip(at: Point) -> float:
+    """Changes its sign where a multiplier passes -1: the period doubles."""
+    J = at.found.image.jacobian
+    return float(np.linalg.det(J + np.eye(len(J))))

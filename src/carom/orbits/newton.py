@@ -1,0 +1,110 @@
+"""Newton's method on a return map, with one more condition: a given parameter, or a place along a branch.
+
+A point is z = (x, p): what returns, and one parameter. All differences are measured in units of `scale`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+_NEGLIGIBLE = 1e-7  # relative size of singular values of directions in which nothing returns elsewhere
+_NOISE = 1e-6  # relative size of corrections that may be rounding and truncation
+_SHORTEST = 1 / 16  # part of a correction that is tried
+
+
+class Image(NamedTuple):
+    """Where a point returns to, after which time, moved by how much in coordinates that need not return.
+
+    `slopes` are the derivatives of `end` with respect to (x, p); `status` is that of the run.
+    """
+
+    end: np.ndarray
+    period: float
+    shift: np.ndarray
+    slopes: np.ndarray
+    status: int
+
+    @property
+    def jacobian(self) -> np.ndarray:
+        """The derivative of the return map."""
+        return self.slopes[:, :-1]
+
+
+class Found(NamedTuple):
+    """A point that returns, its image, the images that were needed, and the size of the next correction."""
+
+    z: np.ndarray
+    image: Image
+    iterations: int
+    error: float
+
+
+class NotFoundError(Exception):
+    """Newton's method ended without an orbit: at `z`, where its next correction would be of size `error`."""
+
+    def __init__(self, z: np.ndarray, image: Image, iterations: int, error: float):
+        super().__init__(f"correction {error:.1e} after {iterations} iterations")
+        self.z, self.image, self.iterations, self.error = z, image, iterations, error
+
+
+def defect(image: Image, z: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """How far a point moves, in units of the scale."""
+    return (image.end - z[:-1]) / scale[:-1]
+
+
+def rows(image: Image, scale: np.ndarray) -> np.ndarray:
+    """The derivative of the defect, in units of the scale: a row per equation."""
+    slopes = image.slopes - np.eye(*image.slopes.shape)
+    return slopes * scale / scale[:-1, None]
+
+
+def corrected(
+    image_of: Callable[[np.ndarray], Image],
+    z: np.ndarray,
+    normal: np.ndarray,
+    scale: np.ndarray,
+    tol: float = 1e-10,
+    most: int = 20,
+) -> Found:
+    """The point that returns, on the plane through z with this normal (in units of the scale).
+
+    Corrections are shortened where the run fails or the point moves further than before. They end when smaller than
+    `tol`, or when so small that only noise can keep them from shrinking.
+    """
+    z, level = np.array(z, float), normal @ (z / scale)
+    image, last = image_of(z), np.inf
+    for k in range(1, most + 1):
+        if image.status or not np.isfinite(image.slopes).all():
+            raise NotFoundError(z, image, k, np.inf)
+        moves = defect(image, z, scale)
+        equations = np.vstack([rows(image, scale), normal])
+        step = -np.linalg.lstsq(equations, np.append(moves, normal @ (z / scale) - level), rcond=_NEGLIGIBLE)[0]
+        error = float(np.max(np.abs(step)))
+        if error <= tol or (error <= _NOISE and error > 0.5 * last):
+            return Found(z, image, k, error)
+        last, part = error, 1.0
+        while True:
+            trial = image_of(z + part * step * scale)
+            fine = not trial.status and np.isfinite(trial.end).all()
+            nearer = fine and _size(defect(trial, z + part * step * scale, scale)) <= 2 * _size(moves)
+            if nearer or part <= _SHORTEST:
+                break
+            part /= 2
+        z, image = z + part * step * scale, trial
+    raise NotFoundError(z, image, most, last)
+
+
+def _size(x: np.ndarray) -> float:
+    return float(np.max(np.abs(x)))
+
+
+def scales(x: np.ndarray, groups: list[slice]) -> np.ndarray:
+    """A size per unknown: its own, but not less than a hundredth of the largest of its group."""
+    sizes = np.abs(np.asarray(x, float))
+    for group in groups:
+        largest = np.max(sizes[group], initial=0.0) or 1.0
+        sizes[group] = np.maximum(sizes[group], 0.01 * largest)
+    return sizes
