@@ -18,7 +18,7 @@ def public_steppings() -> dict[str, type[AbstractStepping]]:
     return kinds(AbstractStepping)
 
 
-def declared(kind: type[AbstractMethod]) -> frozenset[str] | None:
+def declared(kind: type[AbstractMethod]) -> frozenset[Feature] | None:
     """The features a kind of method handles; None for a wrapper, which handles what its base handles."""
     return None if isinstance(kind.handles, property) else kind.handles
 

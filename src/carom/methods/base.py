@@ -13,7 +13,7 @@ from jaxtyping import Array
 from carom.interpolation import Field
 from carom.plain import call
 from carom.state import State, Step
-from carom.systems.features import NONSMOOTH
+from carom.systems.features import NONSMOOTH, Feature
 from carom.systems.features import SMOOTH as SMOOTH
 from carom.systems.system import System
 
@@ -49,7 +49,7 @@ class AbstractMethod(eqx.Module):
     method that steps over impacts without locating them says so.
     """
 
-    handles: ClassVar[frozenset[str]] = frozenset()
+    handles: ClassVar[frozenset[Feature]] = frozenset()
     gives: ClassVar[frozenset[Gives]] = frozenset({Gives.WHOLE_STEPS})
     derivative: ClassVar[Derivative] = Derivative.NONE
 

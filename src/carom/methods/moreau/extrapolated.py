@@ -106,7 +106,7 @@ class Extrapolated(AbstractMethod):
             raise ValueError(msg)
 
     @property
-    def handles(self) -> frozenset[str]:  # pyright: ignore
+    def handles(self) -> frozenset[Feature]:  # pyright: ignore
         """What the base handles, but for listed pairs: substeps would need lists of their own."""
         return self.base.handles - {Feature.LISTED_PAIRS}
 
