@@ -175,6 +175,12 @@ def chosen(frequency, restitution):
         ({"build": chosen}, TypeError, r"name those parameters in static=\(...\)"),
         ({"build": lambda frequency, restitution: frequency}, TypeError, r"build must return \(system, state\)"),  # noqa: ARG005
         ({"build": 3.0}, TypeError, "build must be a function of the parameters"),
+        (
+            {"cells": carom.Grid(frequncy=[2.5])},
+            ValueError,
+            "no parameter 'frequncy'; it has .* did you mean 'frequency'",
+        ),
+        ({"cells": carom.Grid(frequency=[2.5])}, ValueError, "build needs 'restitution'"),
         ({"cells": [1.0, 2.0]}, TypeError, "carom.Grid, carom.Cases or carom.Random"),
         ({"h": None}, ValueError, "give one of h="),
         ({"method": None}, ValueError, "give a method with h="),

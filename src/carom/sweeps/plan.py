@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from dataclasses import dataclass, replace
 from typing import Any
@@ -97,6 +98,7 @@ def plan(cells: Any, asked: Asked, tolerances: tuple[Any, Any] | None, lanes: in
         if name not in cells.names:
             msg = f"static: there is no parameter '{name}'{did_you_mean(name, cells.names)}"
             raise ValueError(msg)
+    _refuse_misspelt(asked.build, cells.names)
     fixed, members = _groups(cells, asked.static)
     made = Plan(cells, asked, _columns(asked, cells), fixed, members, [])
     if tolerances is not None:
@@ -109,6 +111,22 @@ def plan(cells: Any, asked: Asked, tolerances: tuple[Any, Any] | None, lanes: in
         raise trouble[0]
     made.lanes = whole(lanes, "batch", 1) if lanes is not None else _fitting(good, cells.count, workers)
     return made
+
+
+def _refuse_misspelt(build: Any, names: tuple[str, ...]) -> None:
+    """Raise where the builder does not take the parameters of the cells by name, or needs others."""
+    known = inspect.signature(build).parameters
+    if any(p.kind is p.VAR_KEYWORD for p in known.values()):
+        return
+    for name in names:
+        if name not in known:
+            msg = f"build has no parameter '{name}'; it has {', '.join(known)}{did_you_mean(name, known)}"
+            raise ValueError(msg)
+    needed = [p.name for p in known.values() if p.default is p.empty and p.kind is not p.VAR_POSITIONAL]
+    missing = [name for name in needed if name not in names]
+    if missing:
+        msg = f"build needs '{missing[0]}', which is no parameter of the cells: {', '.join(names)}"
+        raise ValueError(msg)
 
 
 def _columns(asked: Asked, cells: AbstractCells) -> dict[str, np.ndarray]:
