@@ -29,7 +29,7 @@ LIVE = (
     "nonlinear_string",
 )
 #: Items of papers that take minutes: named, not drawn.
-LONG = {("studer2008", "fig2"), ("acary2012", "work_precision")}
+LONG = {("studer2008", "fig2"), ("acary2012", "work_precision"), ("james2020", "fig2"), ("james2020", "fig6")}
 
 
 def figure(place: str, caption: str) -> str:
@@ -262,13 +262,13 @@ def names(module: str) -> str:
     """The reference of what a module offers."""
     there = import_module(module)
     objects = {name: getattr(there, name) for name in getattr(there, "__all__", dir(there)) if name[0] != "_"}
-    own = [name for name, x in objects.items() if of_carom(x) and x is not getattr(carom, name, None)]
+    own = [name for name, x in objects.items() if of_carom(x, name) and x is not getattr(carom, name, None)]
     return "\n".join(f"::: {module}.{name}" for name in own)
 
 
-def of_carom(thing: Any) -> bool:
-    """Whether this is a function or class of carom."""
-    return callable(thing) and str(getattr(thing, "__module__", "")).startswith("carom")
+def of_carom(thing: Any, name: str) -> bool:
+    """Whether this is a function or class of carom under its own name."""
+    return getattr(thing, "__name__", "") == name and str(getattr(thing, "__module__", "")).startswith("carom.")
 
 
 def rest() -> str:

@@ -7,6 +7,7 @@ import os
 import sys
 import tempfile
 import time
+import traceback
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -58,11 +59,13 @@ def fill(jobs: list[Job]) -> None:
     STORE.mkdir(parents=True, exist_ok=True)
     sys.path.append(str(Path(__file__).parents[1]))
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        list(pool.map(carry_out, missing))
+        failures = [text for text in pool.map(carry_out, missing) if text]
+    if failures:
+        raise RuntimeError("\n".join(["what the documentation shows could not be made:", *failures]))
 
 
-def carry_out(job: Job) -> None:
-    """Call the function of a job in a folder of its own, which appears when it is done."""
+def carry_out(job: Job) -> str:
+    """Call the function of a job in a folder of its own, which appears when it is done; returns what went wrong."""
     from making import runs
 
     with tempfile.TemporaryDirectory(dir=STORE) as folder:
@@ -72,9 +75,8 @@ def carry_out(job: Job) -> None:
         began = time.process_time()
         try:
             getattr(runs, job.make)(*job.arguments)
-        except Exception as error:
-            msg = f"{job.make} of {job.arguments[0][:80]!r}: {type(error).__name__}: {error}"
-            raise RuntimeError(msg) from error
+        except Exception:  # noqa: BLE001
+            return f"{job.make} of {job.arguments[0][:80]!r}:\n{traceback.format_exc()}"
         finally:
             os.chdir(ROOT)
         for path in made.rglob("*"):
@@ -83,3 +85,4 @@ def carry_out(job: Job) -> None:
         took = f"{time.process_time() - began:.1f} s: {job.make} {job.arguments[0][:40]!r} {job.arguments[-1][:40]!r}"
         (made / "seconds.txt").write_text(took, encoding="utf-8")
         made.replace(job.folder)
+    return ""
