@@ -1,6 +1,7 @@
 """Ready-made models: `carom.models.NAME(**parameters) -> (System, State)`."""
 
 from carom.models import exact as exact
+from carom.models.clearance import slider_crank_clearance as slider_crank_clearance
 from carom.models.collision import binary_collision as binary_collision
 from carom.models.collision import damping_from_restitution as damping_from_restitution
 from carom.models.contact import falling_mass as falling_mass
@@ -46,6 +47,5 @@ from carom.models.rigid_bodies import block_on_belt as block_on_belt
 from carom.models.rigid_bodies import painleve_rod as painleve_rod
 from carom.models.rigid_bodies import rocking_block as rocking_block
 from carom.models.rigid_bodies import super_ball as super_ball
-from carom.models.slider_crank import slider_crank_clearance as slider_crank_clearance
 from carom.models.squeezer import andrews_squeezer as andrews_squeezer
 from carom.models.woodpecker import woodpecker as woodpecker
