@@ -13,16 +13,16 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-#: Colours by name; blue, orange, green and purple stay apart for the colour-blind.
+#: Colours by name, those of reports in light; they stay apart for the colour-blind.
 COLOURS = {
     "ink": "#1f2328",
     "grey": "#8c959f",
-    "blue": "#0b62c4",
-    "orange": "#d9680a",
-    "green": "#1a7f4b",
-    "purple": "#8250df",
-    "red": "#c9302c",
-    "cyan": "#0f8f9f",
+    "blue": "#195bd5",
+    "orange": "#d5710c",
+    "green": "#10573d",
+    "purple": "#621a70",
+    "red": "#bc2117",
+    "cyan": "#1095ad",
 }
 CYCLE = [COLOURS[name] for name in ("blue", "orange", "green", "purple", "red", "cyan", "ink")]
 

@@ -98,7 +98,7 @@ def shape_data(shape: Any) -> dict[str, Any]:
     if isinstance(shape, Circles):
         radius = np.broadcast_to(np.asarray(shape.radius, float), (n,))
         fades = {name: None if a is None else single(a) for name, a in (("shade", shape.shade), ("alpha", shape.alpha))}
-        return plain | fades | {"kind": "circles", "radius": single(radius), "fill": shape.fill}
+        return plain | fades | {"kind": "circles", "radius": single(radius), "fill": shape.fill, "held": shape.held}
     if isinstance(shape, Spring):
         return plain | {"kind": "spring", "width": shape.width, "coils": shape.coils}
     if isinstance(shape, Arrows):

@@ -21,6 +21,7 @@ def evidence(run: Any) -> list[list[str]]:
     if run.columns["t"][-1] < end_of(run):
         rows += [["ended early", f"at t = {run.columns['t'][-1]:.6g} of {end_of(run):.6g}"]]
     rows += [["steps", f"{stats['accepted']} accepted, {stats['rejected']} rejected"]]
+    rows += [["warnings", text] for text in alarms(run)]
     rows += [["evaluations", f"{stats['evaluations']} of the forces, {stats['iterations']} solver iterations"]]
     if hasattr(run, "account"):
         energy = run.account.energy
@@ -34,6 +35,17 @@ def evidence(run: Any) -> list[list[str]]:
     if stats.get("seconds"):
         rows += [["seconds", f"{stats['seconds']:.3f} running, {stats['compile_seconds']:.2f} compiling"]]
     return rows
+
+
+def alarms(run: Any) -> list[str]:
+    """What a run warned of that can be told from its numbers."""
+    found = []
+    if run.stats.get("unsolved"):
+        found.append(f"{run.stats['unsolved']} steps whose contact problem was not solved to the tolerance")
+    start = np.max(getattr(getattr(run, "account", None), "extra", {}).get("penetration", np.zeros(1))[0], initial=0.0)
+    if start > 0:
+        found.append(f"it starts with a penetration of {start:.3g}")
+    return found
 
 
 def chosen(run: Any) -> list[list[str]]:

@@ -45,6 +45,7 @@ class Circles:
     fill: bool = True
     shade: Any = None
     alpha: Any = None
+    held: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,14 @@ import numpy as np
 from carom.plots.sweeps import overview
 
 _MOST_FAILURES = 20
-_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title>
-<style>body{{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;color:#1f2328}}
+_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title>
+<style>body{{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;
+color:#1f2328;background:#fff}}
 img{{max-width:100%}}td,th{{text-align:left;padding:.15rem .8rem .15rem 0;vertical-align:top}}</style>
-<h1>{title}</h1><p>{summary}</p><img alt="what was kept, over the parameters" src="data:image/png;base64,{picture}">
-<h2>Question</h2><table>{facts}</table>{failures}</html>"""
+<main><h1>{title}</h1><p>{summary}</p>
+<img alt="what was kept, over the parameters" src="data:image/png;base64,{picture}">
+<h2>Question</h2><table>{facts}</table>{failures}</main></html>"""
 
 
 def sweep_report(data: Any, path: Any, title: str = "sweep") -> Path:
@@ -35,7 +38,7 @@ def sweep_report(data: Any, path: Any, title: str = "sweep") -> Path:
         title=html.escape(title),
         summary=html.escape(f"{ran} cells ran to their end, {failed} did not. " + "; ".join(ranges) + "."),
         picture=base64.b64encode(picture.getvalue()).decode(),
-        facts="".join(f"<tr><th>{html.escape(k)}<td>{html.escape(str(v))}" for k, v in data.attrs.items()),
+        facts="".join(f"<tr><th scope=row>{html.escape(k)}<td>{html.escape(str(v))}" for k, v in data.attrs.items()),
         failures=_failures(data) if failed else "",
     )
     target = Path(path)

@@ -54,7 +54,7 @@ const scene = {
     g.lineJoin = g.lineCap = "round";
     g.setLineDash(s.dashed ? [6, 6] : []);
     const path = s.frames === 1 && s.n === times.length; // the whole path faintly, the way so far over it
-    if (path) g.globalAlpha = 0.35;
+    if (path) g.globalAlpha = 0.5;
     this.polyline(g, p, s.n);
     if (s.fill) { g.globalAlpha = +colour("fill"); g.fill(); g.globalAlpha = 1; }
     g.stroke();

@@ -43,7 +43,7 @@ class Picture extends Plot {
     this.bitmapDark = isDark();
     this.bitmap = el("canvas", { width: this.columns, height: this.rows });
     const g = this.bitmap.getContext("2d"), image = g.createImageData(this.columns, this.rows);
-    const zero = this.bitmapDark ? [22, 27, 34] : [255, 255, 255], ends = this.bitmapDark ? [[240, 136, 62], [88, 166, 255]] : [[217, 104, 10], [11, 98, 196]];
+    const zero = this.bitmapDark ? [22, 27, 34] : [255, 255, 255], ends = [colour("orange"), colour("blue")].map((ink) => [1, 3, 5].map((i) => parseInt(ink.slice(i, i + 2), 16)));
     for (let r = 0; r < this.rows; r++) for (let c = 0; c < this.columns; c++) {
       const value = (this.pixels[r * this.columns + c] - 127) / 127, end = ends[value < 0 ? 0 : 1];
       const part = Math.sqrt(Math.abs(value)), k = 4 * ((this.rows - 1 - r) * this.columns + c);

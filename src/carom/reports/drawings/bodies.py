@@ -160,13 +160,12 @@ def painleve_rod(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     s = float(a.get("half_length", 1.0))
     along = turned(-q[:, 2], s, 0.0)
     x = s * (np.ceil(q[:, :1] / s - 2.4) + np.arange(5))
-    marks = Circles(stack(x, np.full(x.shape, -0.05 * s)), 0.04 * s, "grey")
+    marks = Circles(stack(x, np.full(x.shape, -0.05 * s)), 0.04 * s, "grey", held=True)
     floor = Line(stack(q[:, :1] + np.array([-2.5, 2.5]) * s, np.zeros((len(q), 2))), "grey")
     rod = Line(chain(q[:, :2] - along, q[:, :2] + along), "blue", 5.0)
     tip = (q[:, :2] + along)[:, None]
-    return Drawing([floor, marks, rod, Circles(tip, 0.04 * s, "orange")], "", Touches(tip, [[0.0, 1.0]])).seen_from(
-        q[:, 0]
-    )
+    shapes = [floor, marks, rod, Circles(tip, 0.04 * s, "orange")]
+    return Drawing(shapes, touches=Touches(tip, [[0.0, 1.0]])).seen_from(q[:, 0])
 
 
 _WOODPECKER = {"r_0": 0.0025, "r_M": 0.0031, "h_M": 0.0058, "l_M": 0.010, "l_G": 0.015, "h_S": 0.02, "l_S": 0.0201}
@@ -180,10 +179,18 @@ def woodpecker(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     hinge = sleeve + turned(q[:, 1], p["l_M"], 0.0)
     bird = hinge + turned(q[:, 2], p["l_G"], 0.0)
     beak = bird + turned(q[:, 2], -p["l_S"], p["h_S"])
-    neck = bird + turned(q[:, 2], 0.0, 0.55 * p["h_S"])
-    head = bird + turned(q[:, 2], -0.45 * p["l_S"], p["h_S"])
-    tail = bird + turned(q[:, 2], 0.55 * p["l_S"], -1.2 * p["h_S"])
-    belly = bird + turned(q[:, 2], -0.28 * p["l_S"], -0.1 * p["h_S"])
+    head = bird + turned(q[:, 2], -0.4 * p["l_S"], p["h_S"])
+    outline = [
+        (0.6, -1.2),
+        (0.0, -0.55),
+        (-0.28, 0.1),
+        (-0.3, 0.75),
+        (-0.12, 1.0),
+        (0.15, 0.5),
+        (0.32, -0.2),
+        (0.6, -1.2),
+    ]
+    body = chain(*(bird + turned(q[:, 2], x * p["l_S"], y * p["h_S"]) for x, y in outline))
     low, high = q[:, 0].min() - 2 * p["h_S"], q[:, 0].max() + 2.5 * p["h_S"]
     pole = Line(box(np.array([0.0, 0.5 * (low + high)]), 0.0, p["r_0"], 0.5 * (high - low)), "grey", 1.0, fill=True)
     ring = Line(box(sleeve, q[:, 1], p["r_M"], p["h_M"]), "ink", 2.0)
@@ -192,12 +199,7 @@ def woodpecker(q: np.ndarray, a: dict[str, Any]) -> Drawing:
         ring,
         Spring(chain(sleeve + turned(q[:, 1], p["r_M"], 0.0), hinge), "orange", coils=5),
         Line(chain(hinge, bird), "orange", 2.0),
-        Line(
-            chain(tail, belly, neck, head, bird + turned(q[:, 2], 0.3 * p["l_S"], 0.3 * p["h_S"]), tail),
-            "blue",
-            2.0,
-            fill=True,
-        ),
+        Line(body, "blue", 2.0, fill=True),
         Circles(head[:, None], 0.004, "blue"),
         Line(chain(head, beak), "red", 4.0),
     ]
