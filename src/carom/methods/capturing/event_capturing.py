@@ -37,7 +37,7 @@ from carom.methods.capturing.location import Aim, Found, Search
 from carom.methods.capturing.margins import at_rest, headings, margins, resolved
 from carom.methods.capturing.memory import CaptureMemory, Phase
 from carom.methods.capturing.modes import Modes
-from carom.methods.capturing.transitions import after_piece, closing, falling, jolted, settled
+from carom.methods.capturing.transitions import after_piece, closing, falling, fastest, jolted, settled, unmoved
 from carom.methods.moreau.moreau_theta import theta_step
 from carom.names import register
 from carom.solvers.contact_solver import AbstractContactSolver
@@ -71,6 +71,8 @@ class EventCapturing(AbstractMethod):
             closed (a start in penetration its own), and bilateral constraints hold.
         form: what closed contacts hold, their "acceleration" (index 1) or, for comparison, their "velocity" (index 2).
         solver: of the contact problems.
+        impacts: "simultaneous" for all contacts that close at once, as in Moreau's scheme, or "sequential", one after
+            another, the fastest first, each as if it were alone.
         most_events: so many events in a row, without a whole step between them, are too many.
         tolerance: (rtol, atol) to which events are located instead of C h^{p+1}; `carom.Adaptive` gives its own.
         spread: look for an event with one trial per attempt of the loop, its bracket in the memory, instead of with all
@@ -86,6 +88,7 @@ class EventCapturing(AbstractMethod):
     theta: Array
     projection: bool = eqx.field(static=True)
     form: str = eqx.field(static=True)
+    impacts: str = eqx.field(static=True)
     solver: AbstractContactSolver
     most_events: Array
     tolerance: Array | None
@@ -105,6 +108,7 @@ class EventCapturing(AbstractMethod):
         most_events: int = 1000,
         tolerance: ArrayLike | None = None,
         spread: bool = False,
+        impacts: str = "simultaneous",
     ):
         if not isinstance(tableau, Tableau):
             kind = type(tableau).__name__
@@ -115,6 +119,9 @@ class EventCapturing(AbstractMethod):
             raise ValueError(msg)
         if form not in ("acceleration", "velocity"):
             msg = f"EventCapturing: form must be 'acceleration' or 'velocity', got '{form}'"
+            raise ValueError(msg)
+        if impacts not in ("simultaneous", "sequential"):
+            msg = f"EventCapturing: impacts must be 'simultaneous' or 'sequential', got '{impacts}'"
             raise ValueError(msg)
         if form == "velocity" and (tableau.is_explicit or not tableau.is_invertible):
             msg = f"EventCapturing: {tableau.name} is unusable in the velocity form, which needs an invertible A"
@@ -132,7 +139,7 @@ class EventCapturing(AbstractMethod):
             raise ValueError(msg)
         self.tolerance = None if tolerance is None else numbers(tolerance, "EventCapturing: tolerance", positive=True)
         self.tableau, self.projection, self.form, self.solver = Coefficients(tableau), projection, form, solver
-        self.spread = spread
+        self.spread, self.impacts = spread, impacts
 
     @property
     def order(self) -> int:
@@ -295,11 +302,16 @@ class EventCapturing(AbstractMethod):
         modes, window = now.modes, jnp.minimum(now.window, h)
         laws, n, last = modes.laws, modes.laws.contacts, now.memory.last
         taking_part = modes.closed | now.located
+        if self.impacts == "sequential":
+            taking_part = fastest(start.point, taking_part)
         state = state.moved(state.t, state.q, start.point.held_still(state.v, modes.held))
         impact = theta_step(system, state, window, self.theta, taking_part, jnp.zeros(laws.rows), self.solver)
         t, P = state.t + window, impact.result.P
         at = survey(system, t, impact.q, impact.v)
-        new = closing(at, modes, taking_part, modes.closed & (P[:n] > 0), impact.v, window)
+        resting = taking_part
+        if self.impacts == "sequential":
+            resting = taking_part | unmoved(at, modes.closed, impact.v)
+        new = closing(at, modes, resting, modes.closed & (P[:n] > 0), impact.v, window)
         q, v = impact.q, at.held_still(impact.v, new.held)
         if self.projection:
             q, v = onto_active(system, t, q, v, at, new.held, start.point.gaps_kept(modes.closed))
