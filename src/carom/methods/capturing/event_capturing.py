@@ -41,7 +41,7 @@ from carom.methods.capturing.transitions import after_piece, closing, falling, f
 from carom.methods.moreau.moreau_theta import theta_step
 from carom.names import register
 from carom.solvers.contact_solver import AbstractContactSolver
-from carom.solvers.redundant import redundancy
+from carom.solvers.redundant import dependent, redundancy
 from carom.solvers.roots import rarely
 from carom.solvers.semismooth import SemismoothNewton
 from carom.state import Info, State, Status, Step, choose
@@ -214,7 +214,9 @@ class EventCapturing(AbstractMethod):
         falls = falling(at, modes, (1 - self.theta) * window, nominal)  # no room for a piece before
         now = Phase(memory, modes, memory.located | falls, nominal, window, floor)
         if not at.laws.count:
-            return self.smooth_step(system, state, now, start, h)
+            step = self.smooth_step(system, state, now, start, h)
+            extra = {"redundant": dependent(at.W)} if at.laws.bilateral > 1 else {}
+            return eqx.tree_at(lambda s: s.info.extra, step, extra)
         step = jax.lax.cond(
             jnp.any(now.located) | jolted(at, modes),
             lambda: self.critical_step(system, state, now, start, h),
@@ -339,7 +341,7 @@ class EventCapturing(AbstractMethod):
     def review(self, solution: Any) -> None:
         """Warn of constraints that depended on each other."""
         redundant = solution.columns.get("extra.redundant", np.zeros(1)) > 0
-        if redundant.any():
+        if redundant.any() and NONSMOOTH & solution.system.features:
             when = float(solution.t[np.argmax(redundant)])
             msg = f"active constraints were redundant at t = {when:.6g}: their multipliers are those of least squares"
             warnings.warn(msg, stacklevel=4)
