@@ -16,10 +16,11 @@ ROOT = Path(__file__).parents[1]
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Fill `<!-- gallery -->`, `<!-- models -->`, `<!-- items KEY -->` and `<!-- modules FOLDER -->`."""
+    """Fill `<!-- gallery -->`, `<!-- models -->`, `<!-- pictures NAMES -->`, `<!-- items KEY -->`, modules."""
     del page, config, files
     markdown = markdown.replace("<!-- gallery -->", gallery())
     markdown = markdown.replace("<!-- models -->", models())
+    markdown = re.sub(r"<!-- pictures ([\w ]+) -->", lambda found: pictures(found[1].split()), markdown)
     markdown = re.sub(r"<!-- modules (\w+) -->", lambda found: modules(found[1]), markdown)
     return re.sub(r"<!-- items (\w+) -->", lambda found: items(found[1]), markdown)
 
@@ -36,6 +37,11 @@ def on_files(files, config):
 def picture(name: str) -> str:
     """Where the picture of a model stands."""
     return f"images/models/{name}.png"
+
+
+def pictures(names: list[str]) -> str:
+    """Models beside each other."""
+    return " ".join(f"![The start of {name}]({picture(name)}){{ width=230 loading=lazy }}" for name in names)
 
 
 def models() -> str:
