@@ -51,6 +51,7 @@ def on_page_markdown(markdown, page, config, files):
     for mark, write in WRITTEN.items():
         if f"<!-- {mark} -->" in markdown:
             markdown = markdown.replace(f"<!-- {mark} -->", write())
+    markdown = re.sub(r"<!-- pictures ([\w ]+) -->", lambda found: pages.pictures(found[1].split()), markdown)
     markdown = re.sub(NOTEBOOK, lambda found: pages.notebook(found[1]), markdown)
     markdown = re.sub(r"<!-- names ([\w.]+) -->", lambda found: pages.names(found[1]), markdown)
     return re.sub(r"<!-- items (\w+) -->", lambda found: pages.paper(found[1]), markdown)

@@ -177,6 +177,11 @@ def models() -> str:
     return "\n".join(parts)
 
 
+def pictures(names: list[str]) -> str:
+    """Models beside each other."""
+    return " ".join(f"![The start of {name}](images/models/{name}.png){{ width=230 loading=lazy }}" for name in names)
+
+
 def model(name: str) -> str:
     """One model of the catalogue."""
     build = registry[name]

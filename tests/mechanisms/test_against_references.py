@@ -1,5 +1,7 @@
 """Mechanisms against systems written by hand, SciPy, and what must be kept."""
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -25,9 +27,26 @@ def _by_hand(q):
     return jnp.concatenate([first, q[3:5] - 0.35 * along(q[5]) - q[:2] - 0.5 * along(q[2])])
 
 
-def test_a_mechanism_moves_as_the_system_written_by_hand_to_rounding(double_pendulum):
+def _system_by_hand():
     mass = np.array([1.3, 1.3, 1.3 / 12, 0.4, 0.4, 0.4 * 0.49 / 12])
-    system = carom.System(mass, lambda q: 9.81 * (1.3 * q[1] + 0.4 * q[4]), constraints=_by_hand)
+    return carom.System(mass, lambda q: 9.81 * (1.3 * q[1] + 0.4 * q[4]), constraints=_by_hand)
+
+
+def test_the_terms_of_a_mechanism_are_those_written_by_hand(double_pendulum):
+    @eqx.filter_jit
+    def terms(system, q):
+        return system.constraint(0.0, q), jax.jacfwd(lambda x: system.constraint(0.0, x))(q), system.force(0.0, q, q)
+
+    q = np.random.default_rng(1).normal(size=6)
+    np.testing.assert_array_equal(double_pendulum.system.mass, _system_by_hand().mass)
+    pairs = zip(*(terms(system, q) for system in (double_pendulum.system, _system_by_hand())))
+    for one, other in pairs:
+        np.testing.assert_allclose(one, other, atol=1e-15)
+
+
+@pytest.mark.slow
+def test_a_mechanism_moves_as_the_system_written_by_hand_to_rounding(double_pendulum):
+    system = _system_by_hand()
     method = carom.Spark(2)
     one = carom.simulate(*double_pendulum, method, t1=0.5, h=0.01)
     other = carom.simulate(system, double_pendulum.state, method, t1=0.5, h=0.01)
@@ -79,7 +98,7 @@ def test_corners_of_a_box_slide_and_approach_as_differences_say():
     foot = place[0] + arm - place[1]
     np.testing.assert_allclose(gaps[1], foot @ n + 0.1, atol=1e-14)
     speed = v[:3] + np.cross(turn[0] @ v[3:6], arm) - v[6:9] - np.cross(turn[1] @ v[9:], foot)
-    slip = np.asarray(contacts.slip_rates(system.given, t, state.q, rate, jnp.asarray(v)))
+    slip = jax.jit(lambda q, u: contacts.slip_rates(system.given, t, q, rate, u))(state.q, jnp.asarray(v))
     across = np.linalg.norm(speed - (speed @ n)[:, None] * n, axis=1)
     np.testing.assert_allclose(np.linalg.norm(slip, axis=1), across, atol=1e-14)
 
@@ -94,7 +113,7 @@ def test_springs_dampers_motors_and_limits_act_on_the_coordinate_of_a_joint():
     t, q, turn = jnp.asarray(2.0), state.q, mechanism.frames(state).turn[0]
     spin = turn.T @ np.array([0, 0, 1.5])
     v = jnp.asarray(np.concatenate([np.cross([0, 0, 1.5], [0.5, 0, 0]), spin]))
-    np.testing.assert_allclose(system.gaps(t, q), [0.5, 1.0], atol=1e-15)
+    np.testing.assert_allclose(jax.jit(system.gaps)(t, q), [0.5, 1.0], atol=1e-15)
     length = np.hypot(0.5, 2.0)
     wanted = {"joint springs": 0.5 * 3.0 * 0.1**2, "springs": 5.0 * (length - 0.5) ** 2}
     for name, energy in wanted.items():

@@ -1,4 +1,4 @@
-"""Reproductions: every figure and table of the five papers that prints numbers or a slope.
+"""Reproductions: every figure and table of the five papers that prints numbers or a slope, and known mechanisms.
 
 Each module has `items`, a dictionary from a name such as "table1" to a function that returns claims and a figure; the
 first line of its docstring is the title.
@@ -17,6 +17,7 @@ papers = {
     "james2020": "Kuwabara-Kono numerical dissipation: granular chains with tailored damping",
     "studer2008": "Step size adjustment and extrapolation: contact, impact and friction",
     "jay1998": "SPARK methods: constrained mechanics that keeps its structure",
+    "mechanisms": "Mechanisms of the literature against closed forms, reductions and SciPy",
 }
 
 

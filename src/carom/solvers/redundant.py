@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.solvers.roots import held, rarely
-from carom.solvers.small import inverse_small, solve_rolled, times
+from carom.solvers.small import inverse_small, is_small, solve_rolled, times
 
 _DAMPING = 1e-7  # of the multipliers' matrix, refined away: leaves least-squares multipliers for redundant rows
 _REFINEMENTS = 4
@@ -90,7 +90,7 @@ def redundancy(S: Array, rows: Array) -> Array:
     return jax.lax.fori_loop(0, S.shape[0], eliminate, (table, count))[1]
 
 
-def dependent(D: Array) -> Array:
+def dependent(D: Array, within: float = _DEPENDENT) -> Array:
     """How many rows of D depend on the others, whatever their lengths; rows of zeros do."""
     none = jnp.zeros((), jnp.int32)
     if D.shape[0] == 0:
@@ -99,31 +99,44 @@ def dependent(D: Array) -> Array:
     if D.shape[0] == 1:
         return (length[0, 0] == 0).astype(jnp.int32)
     rows = D / jnp.where(length > 0, length, 1.0)
-    gram = held(rows @ rows.T)
+    gram = held(times(rows, rows.T))
+    if is_small(gram):
+        return _vanishing(gram, within)
     least = jnp.min(jnp.diagonal(jnp.linalg.cholesky(gram))) ** 2
-    return rarely(~(least > _DEPENDENT), lambda _, gram: gram.shape[0] - _rank(gram), none, gram)
+    return rarely(~(least > within), lambda _, gram: gram.shape[0] - _rank(gram, within), none, gram)
+
+
+def _vanishing(gram: Array, within: float) -> Array:
+    """Vanishing pivots of a small positive matrix with unit diagonal."""
+    count = jnp.zeros((), jnp.int32)
+    while gram.shape[0]:
+        there = gram[0, 0] > within
+        row = jnp.where(there, gram[0, 1:] / jnp.where(there, gram[0, 0], 1.0), 0.0)
+        gram, count = gram[1:, 1:] - gram[1:, :1] * row, count + ~there
+    return count
 
 
 def idle(S: Array) -> Array:
     """The projection on multipliers that S maps to zero, in units of S: `size P size`, size^2 its diagonal.
 
-    P = (d (S + d)^{-1})^4 of the normalised S with a small d: one where S vanishes, nothing elsewhere.
+    P = (d (S + d)^{-1})^4 of the normalised S with a small d: one where S vanishes, nothing elsewhere. S + idle(S) has
+    an inverse, which gives the shortest multipliers, each counted in units of the motion that it brings about.
     """
     size = jnp.sqrt(jnp.where(jnp.diagonal(S) > 0, jnp.diagonal(S), 1.0))
-    both, identity = size[:, None] * size, jnp.asarray(np.eye(S.shape[0]))
-    P = _IDLE * jnp.linalg.inv(S / both + _IDLE * identity)
+    both = size[:, None] * size
+    P = _IDLE * jnp.linalg.inv(S / both + _IDLE * jnp.asarray(np.eye(S.shape[0])))
     P = P @ P
     return both * (P @ P)
 
 
-def _rank(gram: Array) -> Array:
+def _rank(gram: Array, within: float) -> Array:
     """The number of pivots of a positive matrix with unit diagonal that do not vanish, the largest first."""
 
     def eliminate(_, found: tuple[Array, Array]) -> tuple[Array, Array]:
         table, count = found
         diagonal = jnp.diagonal(table)
         k = jnp.argmax(diagonal)
-        there = diagonal[k] > _DEPENDENT
+        there = diagonal[k] > within
         column = jnp.where(there, table[k] / jnp.sqrt(jnp.where(there, diagonal[k], 1.0)), 0.0)
         return table - column[:, None] * column, count + there
 

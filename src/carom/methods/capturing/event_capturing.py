@@ -38,11 +38,11 @@ from carom.methods.capturing.margins import at_rest, headings, margins, resolved
 from carom.methods.capturing.memory import CaptureMemory, Phase
 from carom.methods.capturing.modes import Modes
 from carom.methods.capturing.timing import Impacts, after_impact, before_impact, until_rest
-from carom.methods.capturing.transitions import after_piece, closing, falling, jolted, settled
+from carom.methods.capturing.transitions import after_piece, closing, falling, fastest, jolted, settled, unmoved
 from carom.methods.moreau.moreau_theta import theta_step
 from carom.names import register
 from carom.solvers.contact_solver import AbstractContactSolver
-from carom.solvers.redundant import redundancy
+from carom.solvers.redundant import dependent, redundancy
 from carom.solvers.roots import rarely
 from carom.solvers.semismooth import SemismoothNewton
 from carom.state import Info, State, Status, Step, choose
@@ -72,6 +72,8 @@ class EventCapturing(AbstractMethod):
             closed (a start in penetration its own), and bilateral constraints hold.
         form: what closed contacts hold, their "acceleration" (index 1) or, for comparison, their "velocity" (index 2).
         solver: of the contact problems.
+        impacts: "simultaneous" for all contacts that close at once, as in Moreau's scheme, or "sequential", one after
+            another, the fastest first, each as if it were alone.
         most_events: so many events in a row, without a whole step between them, are too many.
         tolerance: (rtol, atol) to which events are located instead of C h^{p+1}; `carom.Adaptive` gives its own.
         spread: look for an event with one trial per attempt of the loop, its bracket in the memory, instead of with all
@@ -87,6 +89,7 @@ class EventCapturing(AbstractMethod):
     theta: Array
     projection: bool = eqx.field(static=True)
     form: str = eqx.field(static=True)
+    impacts: str = eqx.field(static=True)
     solver: AbstractContactSolver
     most_events: Array
     tolerance: Array | None
@@ -106,6 +109,7 @@ class EventCapturing(AbstractMethod):
         most_events: int = 1000,
         tolerance: ArrayLike | None = None,
         spread: bool = False,
+        impacts: str = "simultaneous",
     ):
         if not isinstance(tableau, Tableau):
             kind = type(tableau).__name__
@@ -116,6 +120,9 @@ class EventCapturing(AbstractMethod):
             raise ValueError(msg)
         if form not in ("acceleration", "velocity"):
             msg = f"EventCapturing: form must be 'acceleration' or 'velocity', got '{form}'"
+            raise ValueError(msg)
+        if impacts not in ("simultaneous", "sequential"):
+            msg = f"EventCapturing: impacts must be 'simultaneous' or 'sequential', got '{impacts}'"
             raise ValueError(msg)
         if form == "velocity" and (tableau.is_explicit or not tableau.is_invertible):
             msg = f"EventCapturing: {tableau.name} is unusable in the velocity form, which needs an invertible A"
@@ -133,7 +140,7 @@ class EventCapturing(AbstractMethod):
             raise ValueError(msg)
         self.tolerance = None if tolerance is None else numbers(tolerance, "EventCapturing: tolerance", positive=True)
         self.tableau, self.projection, self.form, self.solver = Coefficients(tableau), projection, form, solver
-        self.spread = spread
+        self.spread, self.impacts = spread, impacts
 
     @property
     def derivative(self) -> Derivative:  # pyright: ignore
@@ -213,7 +220,9 @@ class EventCapturing(AbstractMethod):
         falls = falling(at, modes, (1 - self.theta) * window, nominal)  # no room for a piece before
         now = Phase(memory, modes, memory.located | falls, nominal, window, floor)
         if not at.laws.count:
-            return self.smooth_step(system, state, now, start, h)
+            step = self.smooth_step(system, state, now, start, h)
+            extra = {"redundant": dependent(at.W)} if at.laws.bilateral > 1 else {}
+            return eqx.tree_at(lambda s: s.info.extra, step, extra)
         step = jax.lax.cond(
             jnp.any(now.located) | jolted(at, modes),
             lambda: self.critical_step(system, state, now, start, h),
@@ -303,13 +312,18 @@ class EventCapturing(AbstractMethod):
         modes, window = now.modes, jnp.minimum(now.window, h)
         laws, n, last = modes.laws, modes.laws.contacts, now.memory.last
         taking_part = modes.closed | now.located
+        if self.impacts == "sequential":
+            taking_part = fastest(start.point, taking_part)
         impacts = Impacts(system, state, start, now.located)
         state = before_impact(impacts)
         state = state.moved(state.t, state.q, start.point.held_still(state.v, modes.held))
         impact = theta_step(system, state, window, self.theta, taking_part, jnp.zeros(laws.rows), self.solver)
         t, P = state.t + window, impact.result.P
         at = survey(system, t, impact.q, impact.v)
-        new = closing(at, modes, taking_part, modes.closed & (P[:n] > 0), impact.v, window)
+        resting = taking_part
+        if self.impacts == "sequential":
+            resting = taking_part | unmoved(at, modes.closed, impact.v)
+        new = closing(at, modes, resting, modes.closed & (P[:n] > 0), impact.v, window)
         q, v = impact.q, at.held_still(impact.v, new.held)
         if self.projection:
             q, v = onto_active(system, t, q, v, at, new.held, start.point.gaps_kept(modes.closed))
@@ -338,7 +352,7 @@ class EventCapturing(AbstractMethod):
     def review(self, solution: Any) -> None:
         """Warn of constraints that depended on each other."""
         redundant = solution.columns.get("extra.redundant", np.zeros(1)) > 0
-        if redundant.any():
+        if redundant.any() and NONSMOOTH & solution.system.features:
             when = float(solution.t[np.argmax(redundant)])
             msg = f"active constraints were redundant at t = {when:.6g}: their multipliers are those of least squares"
             warnings.warn(msg, stacklevel=4)

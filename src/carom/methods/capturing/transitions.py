@@ -40,11 +40,27 @@ def after_piece(trial: Trial, modes: Modes, calm: Array, window: Array) -> tuple
     return Modes(new.closed, new.stuck | stops, heading, modes.laws), jnp.any(over) | jnp.any(stops)
 
 
+def fastest(at: Point, candidates: Array) -> Array:
+    """The candidate that approaches fastest, alone."""
+    speed = jnp.where(candidates, -at.gamma[: candidates.size], -jnp.inf)
+    return candidates & (jnp.arange(candidates.size) == jnp.argmax(speed))
+
+
+def _still(at: Point, v: Array) -> Array:
+    """Relative velocities after an impact that are zero but for rounding."""
+    return _STILL * jnp.max(jnp.abs(v)) * jnp.max(jnp.abs(at.W))
+
+
+def unmoved(at: Point, closed: Array, v: Array) -> Array:
+    """Closed contacts that an impact elsewhere left at rest."""
+    return closed & (jnp.abs(at.gamma[: closed.size]) <= _still(at, v))
+
+
 def closing(at: Point, modes: Modes, candidates: Array, held: Array, v: Array, window: Array) -> Modes:
     """The modes after an impact; contacts stay that are held by an impulse, have no velocity, or fly too shortly."""
     n = candidates.size
     rate = at.gamma[:n]
-    still = _STILL * jnp.max(jnp.abs(v)) * jnp.max(jnp.abs(at.W))
+    still = _still(at, v)
     resting = held | (candidates & (rate <= still))
     stuck = at_rest(at, _REST) | (at.rough & (lengths(at.laws, at.gamma) <= still))
     heading = headings(at, at.gamma)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -10,13 +11,18 @@ from carom.methods.projection import projected
 from carom.solvers.body_directions import BodyDirections
 from carom.solvers.contact_problem import ContactProblem, contact_problem
 from carom.solvers.contact_solver import AbstractContactSolver, ContactResult
-from carom.solvers.directions import AbstractDirections
+from carom.solvers.directions import AbstractDirections, DenseDelassus
+from carom.solvers.redundant import dependent, idle
+from carom.solvers.roots import rarely
 from carom.solvers.small import inverse_small, times
-from carom.state import Info
+from carom.state import Info, State
+from carom.systems.constrained import directions, mass_matrix
 from carom.systems.contact_rows import ContactRows, contact_rows, events, over_mass
 from carom.systems.system import System
 
 TOUCHING = 1e-9  # of what free motion adds to a gap in a step: a gap as small is closed, whatever its sign
+
+_DOUBTFUL = 1e-3  # constraints in the middle of a step that depend on each other as nearly may do so at its start
 
 
 def report(
@@ -96,15 +102,49 @@ def dissipation(rows: ContactRows, problem: ContactProblem, P: Array) -> Array:
     return sum((jnp.sum(jnp.maximum(-work, 0.0)) for work in each), jnp.zeros(()))
 
 
-def onto_constraints(
-    system: System, t: Array, q: Array, u: Array, rows: ContactRows, W_M: AbstractDirections
-) -> tuple[Array, Array]:
-    """Move q and u along M^{-1} W^T until g(t, q) = 0 and dg/dt = 0: no drift, whatever the number of steps."""
-    first = rows.laws.rows - rows.laws.bilateral
-    W, M_inv_W = rows.W.dense()[first:], W_M.dense()[first:].T
-    inverse = times(M_inv_W, inverse_small(times(W, M_inv_W)))
+class Joined(eqx.Module):
+    """The bilateral constraints of a step: directions W, M^{-1} W^T, their product S, and how many depend on others.
 
-    def left(x: Array, v: Array) -> tuple[Array, Array]:
-        return jax.jvp(system.constraint, (t, x), (jnp.ones_like(t), system.rate(t, x, v)))
+    Which do is decided at the start of the step, where all hold; S has what keeps it invertible (`idle`).
+    """
 
-    return projected(system, t, q, u, left, lambda r: times(inverse, r))
+    W: Array
+    M_inv_W: Array
+    S: Array
+    redundant: Array
+
+    @classmethod
+    def of(cls, system: System, start: State, rows: ContactRows, W_M: AbstractDirections) -> Joined:
+        """Those of the laws at some place of the step from `start`."""
+        first = rows.laws.rows - rows.laws.bilateral
+        W, M_inv_W = rows.W.dense()[first:], W_M.dense()[first:].T
+        S, none = times(W, M_inv_W), jnp.zeros((), jnp.int32)
+        if rows.laws.bilateral < 2:
+            return cls(W, M_inv_W, S, none)
+        nothing = (jnp.zeros_like(S), none)
+        lost, redundant = rarely(dependent(W, _DOUBTFUL) > 0, _lost, nothing, system, start)
+        return cls(W, M_inv_W, S + lost, redundant)
+
+    def posed(self, problem: ContactProblem) -> ContactProblem:
+        """The contact problem with an invertible S."""
+        G, m = problem.G.dense(), len(self.S)
+        G = G.at[len(G) - m :, len(G) - m :].set(self.S)
+        return eqx.tree_at(lambda p: p.G, problem, DenseDelassus(G))
+
+    def onto(self, system: System, t: Array, q: Array, u: Array) -> tuple[Array, Array]:
+        """q and u moved along M^{-1} W^T until g(t, q) = 0 and dg/dt = 0: no drift, whatever the number of steps."""
+        back = times(self.M_inv_W, inverse_small(self.S))
+
+        def left(x: Array, v: Array) -> tuple[Array, Array]:
+            return jax.jvp(system.constraint, (t, x), (jnp.ones_like(t), system.rate(t, x, v)))
+
+        return projected(system, t, q, u, left, lambda r: times(back, r))
+
+
+def _lost(_: tuple[Array, Array], system: System, start: State) -> tuple[Array, Array]:
+    """`idle` of the constraints at the start of a step, and how many depend on others."""
+    at = (system, start.t, start.q, start.v)
+    D = directions(*at)
+    S = D @ jnp.linalg.solve(mass_matrix(system, start.t, start.q, start.v.size), D.T)
+    redundant = dependent(D)
+    return jnp.where(redundant > 0, idle(S), 0.0), redundant

@@ -23,8 +23,8 @@ from carom.arguments import UserFunction, users_frame
 from carom.methods.base import SMOOTH, AbstractMethod, Derivative, Gives
 from carom.methods.moreau.contact_step import (
     TOUCHING,
+    Joined,
     dissipation,
-    onto_constraints,
     pushed_apart,
     report,
     summary,
@@ -145,6 +145,9 @@ class MoreauMidpoint(AbstractMethod):
         if system.turns:
             closed = memory.mode[: rows.laws.contacts] == CONSTRAINT
             problem, rows = _along_surfaces(system, rows, problem, moved, closed, t_M, q_M, u, h)
+        joined = None if system.constraints is None else Joined.of(system, state, rows, W_M)
+        if joined is not None and rows.laws.bilateral > 1:
+            problem = joined.posed(problem)
         force = memory.force if system.pairs is None else system.pairs.forces(rows.W)
         result = self.solver(problem, without_self_stress(problem, h * force))
         u_E = u + du + W_M.force(result.P)  # (15)
@@ -157,10 +160,12 @@ class MoreauMidpoint(AbstractMethod):
                 lost = dissipation(rows, problem, result.P)
                 q_E = pushed_apart(system, self.solver, t + h, q_E, u_E, lost, h)
             return Step(state.moved(t + h, q_E, u_E), memory, info, pairs=pairs)
-        if system.constraints is not None:
-            q_E, u_E = onto_constraints(system, t + h, q_E, u_E, rows, W_M)
+        if joined is not None:
+            q_E, u_E = joined.onto(system, t + h, q_E, u_E)
         mode = problem.modes(result.P)
         info = report(rows, problem, result, memory.mode, mode, h)
+        if rows.laws.bilateral > 1:
+            info = eqx.tree_at(lambda i: i.extra, info, {"redundant": joined.redundant})
         return Step(state.moved(t + h, q_E, u_E), MoreauMemory(result.P / h, mode, memory.M_inv), info)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.methods.base import SMOOTH, AbstractMethod, Derivative, Gives
-from carom.methods.moreau.contact_step import TOUCHING, onto_constraints, report
+from carom.methods.moreau.contact_step import TOUCHING, Joined, report
 from carom.names import register
 from carom.solvers.contact_laws import Laws
 from carom.solvers.contact_problem import ContactProblem, contact_problem
@@ -137,7 +137,7 @@ class MoreauTheta(AbstractMethod):
         impact = theta_step(system, state, h, self.theta, active, memory.P, self.solver)
         q1, v1 = impact.q, impact.v + impact.rows.blank
         if impact.rows.laws.bilateral:
-            q1, v1 = onto_constraints(system, t + h, q1, v1, impact.rows, impact.W_M)
+            q1, v1 = Joined.of(system, state, impact.rows, impact.W_M).onto(system, t + h, q1, v1)
         if self.projection and impact.rows.laws.contacts:
             q1 = out_of_penetration(system, t + h, q1, impact, self.solver)  # (19b), (19e)
         mode = impact.problem.modes(impact.result.P)

@@ -1,0 +1,108 @@
+"""Constraints that depend on each other: the motion is that of an independent subset, multipliers share the load."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import carom
+
+METHODS = {
+    "spark": (carom.Spark(3), 0.02),
+    "full spark": (carom.Spark(3, newton=carom.Newton(1e-15, 60, "full")), 0.02),
+    "moreau": (carom.MoreauMidpoint(), 0.002),
+    "capturing": (carom.EventCapturing(carom.gauss(2), projection=True), 0.02),
+}
+POINTS = 4
+PAIRS = np.array([(i, j) for i in range(POINTS) for j in range(i + 1, POINTS)])
+RIGID = np.array([0, 1, 2, 3, 4])  # distances that fix four points in the plane
+
+
+def distances(q, pairs):
+    x = q.reshape(-1, 2)
+    d = x[pairs[:, 0]] - x[pairs[:, 1]]
+    return jnp.sum(d * d, 1)
+
+
+def combined(q, p):
+    return p["R"] @ (distances(q, PAIRS[RIGID]) - p["lengths"])
+
+
+def weight(q):
+    return 9.81 * jnp.sum(q.reshape(-1, 2)[:, 1] * (1.0 + jnp.arange(q.size // 2))) + 3.0 * q[0] ** 2
+
+
+def body(seed, R=None):
+    """Four points in the plane that move as one body, under rows R of their distances."""
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(POINTS, 2)) * 2.0
+    turn = np.stack([-x[:, 1], x[:, 0]], 1)
+    params = {"lengths": distances(x.ravel(), PAIRS[RIGID]), "R": np.eye(5) if R is None else R}
+    system = carom.System(1.0 + np.arange(8.0) // 2, weight, constraints=combined, params=params)
+    return system, carom.State(x.ravel(), (rng.normal(size=2) + 1.5 * turn).ravel())
+
+
+def duplicates(rng):
+    return np.eye(5)[np.r_[np.arange(5), rng.integers(0, 5, 3)]]
+
+
+def combinations(rng):
+    return rng.normal(size=(8, 5)) * 10.0 ** rng.uniform(-2, 2, (8, 1))
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_random_redundant_rows_move_like_an_independent_subset(name):
+    method, h = METHODS[name]
+    for seed, rows in ((1, duplicates), (2, combinations), (3, combinations)):
+        R = rows(np.random.default_rng(seed))
+        one = carom.simulate(*body(seed), method, t1=0.2, h=h)
+        many = carom.simulate(*body(seed, R), method, t1=0.2, h=h)
+        assert np.abs(many.q - one.q).max() < 1e-11 * np.abs(one.q).max()
+        assert np.abs(many.multiplier[1:] @ R - one.multiplier[1:]).max() < 1e-7 * np.abs(one.multiplier).max()
+        assert many.account.worst["redundant"] == 3
+        assert one.account.worst["redundant"] == 0
+
+
+def test_duplicated_rows_share_the_load():
+    R = np.eye(5)[[0, 1, 2, 3, 4, 0, 0, 2]]
+    state = body(4)[1]
+    one, many = (carom.multiplier(body(4, rows)[0], state) for rows in (None, R))
+    assert np.allclose(many, one[[0, 1, 2, 3, 4, 0, 0, 2]] / np.array([3, 1, 2, 1, 1, 3, 3, 2]), rtol=1e-9)
+
+
+def test_distances_of_all_points_are_redundant_by_geometry():
+    def everyone(q, p):
+        return distances(q, PAIRS) - p["all"]
+
+    reference, state = body(5)
+    params = {"all": distances(state.q, PAIRS)}
+    system = carom.System(1.0 + np.arange(8.0) // 2, weight, constraints=everyone, params=params)
+    one, many = (carom.simulate(s, state, carom.Spark(3), t1=0.2, h=0.02) for s in (reference, system))
+    assert np.abs(many.q - one.q).max() < 1e-12 * np.abs(one.q).max()
+    assert set(many.account.extra["redundant"][1:]) == {1}
+
+
+def test_a_redundant_start_is_projected():
+    R = duplicates(np.random.default_rng(1))
+    system, state = body(6, R)
+    off = carom.State(state.q + 0.01 * np.sin(np.arange(8.0)), state.v + 0.1)
+    near = carom.consistent(system, off)
+    assert np.allclose(near.q, carom.consistent(body(6)[0], off).q, atol=1e-10)
+    carom.check(system, near)
+
+
+def test_constraints_that_contradict_each_other_are_refused_with_what_is_left():
+    apart = carom.System(1.0, constraints=lambda q: jnp.array([q[0] - 1.0, q[0] - 2.0]))
+    with pytest.raises(ValueError, match=r"\|g\(q\)\| = 0.333.*Only 1 of 2 constraints are independent.*contradict"):
+        carom.consistent(apart, carom.State([0.0], [0.0]))
+    parting = carom.System(1.0, constraints=lambda t, q: jnp.array([q[0] - t * t, q[0] - t * t / 2]))
+    with pytest.raises(ValueError, match=r"contradict each other: rank 1 of 2 .*\|d2/dt2 g\(q\)\| = 0.143"):
+        carom.check(parting, carom.State([0.0], [0.0]))
+
+
+def test_a_contradiction_that_shows_later_ends_the_run():
+    system = carom.System(1.0, constraints=lambda t, q: jnp.array([q[0] - jnp.sin(t), q[0] - t]))
+    with pytest.raises(
+        carom.SimulationError, match=r"contradict each other in the step from t = .*rank 1 of 2"
+    ) as caught:
+        carom.simulate(system, carom.State([0.0], [1.0]), carom.Spark(3), t1=1.0, h=0.1)
+    assert caught.value.status is carom.Status.CONSTRAINTS_LOST_RANK
