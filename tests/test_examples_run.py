@@ -10,7 +10,7 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 REDUCED = {"t1": lambda usual: min(usual, 20.0), "finest": lambda usual: 16 * usual}
 
 
-SLOW = ("06_squeezer", "07_other_constraints", "08_event_capturing", "10_mechanism")
+SLOW = ("06_squeezer", "07_other_constraints", "08_event_capturing", "10_mechanism", "11_gradients")
 
 
 @pytest.mark.parametrize(
