@@ -36,13 +36,11 @@ def ball():
 
     @jax.jit
     def program(p, t1, h):
-        (value, status), along = jax.linearize(lambda p: height(p, t1, h), p)[0], None
-        del along
-        forward = jax.jacfwd(lambda p: height(p, t1, h)[0])(p)
-        reverse = jax.grad(lambda p: height(p, t1, h)[0])(p)
-        return value, forward, reverse, status
+        value, push, status = jax.linearize(lambda p: height(p, t1, h), p, has_aux=True)
+        (reverse,) = jax.linear_transpose(push, p)(jnp.ones(()))
+        return value, jax.vmap(push)(jnp.eye(4)), reverse, status
 
-    return lambda p, t1, h: program(jnp.asarray(p), jnp.asarray(t1), jnp.asarray(h))
+    return lambda p, t1, h: map(np.asarray, program(jnp.asarray(p), jnp.asarray(t1), jnp.asarray(h)))
 
 
 _BALL = [1.0, 0.3, 0.8, 9.81]
@@ -56,7 +54,7 @@ def test_the_derivatives_of_a_bouncing_ball_are_those_of_the_closed_form(ball, p
     truth, slopes = jax.value_and_grad(lambda p: _bounces(p, t1, count))(jnp.asarray(p))
     value, forward, reverse, status = ball(p, t1, 1 / 128)
     assert status == carom.Status.OK
-    assert value == pytest.approx(truth, abs=1e-8)
+    assert abs(value - truth) <= 1e-8
     assert np.max(np.abs(forward - slopes)) <= 1e-7 * np.max(np.abs(slopes))
     assert np.max(np.abs(reverse - forward)) <= 1e-12 * np.max(np.abs(slopes))
 
@@ -101,7 +99,7 @@ def test_a_section_ends_the_run_with_the_derivative_of_its_time():
     p = jnp.asarray([0.8, 4.0])
     value, forward, reverse = jax.jit(lambda p: (top(p), jax.jacfwd(top)(p), jax.jacrev(top)(p)))(p)
     t = 2 * np.pi  # starts at the first top, which does not count
-    assert value == pytest.approx([t, 0.8, 0.8 * np.cos(1.4)], abs=1e-7)
+    assert np.allclose(value, [t, 0.8, 0.8 * np.cos(1.4)], atol=1e-7)
     slopes = [[0.0, -t / 8], [1.0, 0.0], [np.cos(1.4), -0.8 * 0.7 / 4 * np.sin(1.4)]]
     assert np.allclose(forward, slopes, atol=1e-6)
     assert np.allclose(reverse, forward, atol=1e-12)

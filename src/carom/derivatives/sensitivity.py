@@ -83,7 +83,7 @@ def sensitivity(
         if check and less is not None:
             other = asked._replace(stepping=less)
             rough = passed(other, numbers, allow_biased, Progress(), 0.0)
-            error = differences(jacobian.state, _slopes(other, numbers, None, most)[0].state)
+            error = differences(jacobian.state, _slopes(other, numbers, times, most)[0].state)
     told = told_of(asked, numbers, run, rough)
     for text in told:
         warnings.warn(f"sensitivity: {text}", stacklevel=users_frame())

@@ -130,15 +130,15 @@ class Section(AbstractUntil):
         """The state at a crossing, with the derivative of its time."""
 
         def find(given: Any) -> Array:
-            value = self.along(given[0])
-            return bisected(lambda t: side * value(t) > 0, *given[1:])
+            step, low, high, side = given
+            value = self.along(step)
+            return bisected(lambda t: side * value(t) > 0, low, high)
 
         def attach(t: Array, given: Any, still: Any) -> Array:
-            _, rate = jax.jvp(self.along(still[0]), (t,), (jnp.ones_like(t),))
-            return t - (self.along(given[0])(t) - self.along(still[0])(t)) / rate
+            now, rate = jax.jvp(self.along(still[0]), (t,), (jnp.ones_like(t),))
+            return t - (self.along(given[0])(t) - now) / rate
 
-        bracket = (jax.lax.stop_gradient(low), jax.lax.stop_gradient(high))
-        t = rooted(find, attach, (step, *bracket))
+        t = rooted(find, attach, (step, *held((low, high, side))))
         return inside_step(*step)(t)
 
 
