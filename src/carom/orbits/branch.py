@@ -101,7 +101,7 @@ def followed(orbit: Orbit, parameter: str, within: Any, step: float, most: int) 
         return way._replace(family=way.family.at(parameter, p))
 
     x, n = np.asarray(way.unknowns(orbit.state)), len(way.kept)
-    scale = np.append(scales(x, [slice(0, n), slice(n, None)]), high - low)
+    scale = np.append(scales(x[:n], x[n:], orbit.period), high - low)
     course = Course(lambda z: image(way_at(z[-1]), z[:-1], along), scale, _TOL, (low, high), step)
     up = np.append(np.zeros(len(x)), 1.0)
     first = point(corrected(course.image_of, np.append(x, value), up, scale, _TOL), scale, up)

@@ -162,9 +162,11 @@ def periodic_orbit(
 
 def solved(way: Return, x: np.ndarray, tol: float) -> Orbit:
     """The orbit near x, or words about why there is none."""
+    first = image(way, x, way.family.nowhere)
+    if first.status:
+        raise failure(first.status, "no return from the guess", "Give a better guess")
     n = len(way.kept)
-    scale = np.append(scales(x, [slice(0, n), slice(n, None)]), 1.0)
-    normal = np.append(np.zeros(len(x)), 1.0)
+    scale, normal = np.append(scales(x[:n], x[n:], first.period), 1.0), np.append(np.zeros(len(x)), 1.0)
     try:
         found = corrected(lambda z: image(way, z[:-1], way.family.nowhere), np.append(x, 0.0), normal, scale, tol)
     except NotFoundError as last:
