@@ -10,7 +10,15 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 REDUCED = {"t1": lambda usual: min(usual, 20.0), "finest": lambda usual: 16 * usual}
 
 
-SLOW = ("06_squeezer", "07_other_constraints", "08_event_capturing")
+SLOW = (
+    "06_squeezer",
+    "07_other_constraints",
+    "08_event_capturing",
+    "10_branch_of_a_shaken_ball",
+    "11_identify_a_bouncing_ball",
+    "12_identify_the_woodpecker",
+    "13_granular_protector",
+)
 
 
 @pytest.mark.parametrize(
