@@ -14,10 +14,11 @@ SLOW = (
     "06_squeezer",
     "07_other_constraints",
     "08_event_capturing",
-    "10_branch_of_a_shaken_ball",
-    "11_identify_a_bouncing_ball",
-    "12_identify_the_woodpecker",
-    "13_granular_protector",
+    "10_gradients",
+    "11_branch_of_a_shaken_ball",
+    "12_identify_a_bouncing_ball",
+    "13_identify_the_woodpecker",
+    "14_granular_protector",
 )
 
 

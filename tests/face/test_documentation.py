@@ -23,7 +23,7 @@ def name(page):
     return page.relative_to(ROOT).as_posix()
 
 
-SLOW = ("docs/many_bodies.md", "docs/orbits.md")
+SLOW = ("docs/gradients.md", "docs/many_bodies.md", "docs/orbits.md")
 
 
 @pytest.mark.parametrize(

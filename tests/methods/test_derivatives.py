@@ -190,17 +190,6 @@ def test_a_smooth_piece_with_held_modes_has_the_derivative_of_its_equations(form
     _assert_derivative(_Piece(form), *_sticking_and_sliding(), 0.01)
 
 
-def test_second_derivatives_of_an_inner_solve_are_refused():
-    numbers, end = numbers_of_step(carom.Theta(0.6), *_chain(), 0.1)
-
-    def bead(h):
-        return end((*numbers[:-1], h))[0][0]
-
-    assert jax.eval_shape(jax.grad(bead), numbers[-1]).shape == ()
-    with pytest.raises(TypeError, match="first derivatives only"):
-        jax.eval_shape(jax.grad(jax.grad(bead)), numbers[-1])
-
-
 def test_a_contact_solver_without_a_matrix_says_that_it_has_no_derivative():
     W = DenseDirections(jnp.eye(2))
     sets = {"active": jnp.ones(2, bool), "friction": jnp.zeros(2), "limits": jnp.zeros((0, 2))}

@@ -111,9 +111,11 @@ def course_of(
     if until is not None:
         until.check(system, state)
     if not is_traced(system, state):
-        check_once(system, state)
+        with jax.ensure_compile_time_eval():  # numbers may be known inside `jit`
+            check_once(system, state)
     if not is_traced(system, state, stepping):
-        method = type(method).tuned(method, system, state, stepping.longest)
+        with jax.ensure_compile_time_eval():
+            method = type(method).tuned(method, system, state, stepping.longest)
     problem = Problem(system, method, stepping, None, np.int64(1))
     return lift(Course(problem, instants - instants[0], instants, until, along))
 
@@ -123,7 +125,7 @@ def _instants(system: System, state: State, t1: Any) -> Any:
     if t1.ndim:
         msg = f"t1 must be one number, got shape {t1.shape}"
         raise TypeError(msg)
-    if not is_traced(t1, state.t) and not state.t <= t1 < np.inf:
+    if not is_traced(t1, state.t) and not float(state.t) <= float(t1) < np.inf:
         msg = f"t1 must be finite and not before the start, t = {float(state.t):g}: got t1 = {float(t1):g}"
         raise ValueError(msg)
     xp = numpy_for(t1, state.t, system.jumps)

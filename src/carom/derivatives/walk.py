@@ -244,7 +244,9 @@ class _Walker:
 
             return jax.jvp(end, (numbers, line.x), (d_numbers, dx))[1]
 
-        return self.over(jax.checkpoint(linear), dx, walked.before, self.steps(walked.end, start), tells=tells)
+        return self.over(
+            jax.checkpoint(linear, prevent_cse=False), dx, walked.before, self.steps(walked.end, start), tells=tells
+        )
 
     def over(self, linear: Any, dx: Array, before: Line, count: Array, *, tells: bool) -> tuple[Array, Any]:
         """A linear map for each of `count` lines, one after the other; blocks behind the last are skipped."""

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.derivatives.walk import Course, alive, attempted
+from carom.solvers.contact_problem import CONSTRAINT
 from carom.state import Carry, Row, State
 from carom.systems.contact_rows import Event, contact_rows
 from carom.systems.system import System
@@ -62,9 +63,9 @@ class Watch(eqx.Module):
         n, t = gap.size, a.t
         bounced = event[:n] == Event.BOUNCES
         depth = jnp.where(bounced, 0.5 * rate**2 / jnp.maximum(jnp.abs(bend), 1e-290), jnp.inf)
-        turned = ~bounced & (rate < 0) & (rate1 > 0) & (gap > 0) & (gap1 > 0)
+        turned = ~bounced & (jnp.asarray(row.info.mode)[:n] != CONSTRAINT) & (rate < 0) & (rate1 >= 0)
         low = lowest(gap, gap1, (b.t - a.t) * rate, (b.t - a.t) * rate1)
-        miss = jnp.where(turned, low, jnp.inf)
+        miss = jnp.where(turned, jnp.maximum(low, 0.0), jnp.inf)
         hits = (rate < 0) & (jnp.asarray(row.info.impulse)[:n] > 0) & (gap <= jnp.maximum(jnp.min(gap), 0.0) + 1e-9)
         hits = hits & jnp.any(bounced)
         at = contact_rows(system, a.t, a.q, a.v)

@@ -1,0 +1,87 @@
+"""Runs of every method on every ready-made model: reverse is forward, forward is the difference of runs; or refused."""
+
+import warnings
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import carom
+from carom.derivatives.final import refusal
+from carom.models import registry
+from tests.test_every_method import KNOWN, REQUIRED, SMALL_STEP, pairs
+
+STEPS = 50
+SIZE = 1e-4  # of the differences, relative
+QUICK = ("dimer_chain-StormerVerlet",)
+
+
+def with_capturing():
+    yield from pairs()
+    for model in sorted(registry):
+        system, state = registry[model](**REQUIRED.get(model, {}))
+        method = carom.EventCapturing(carom.radau_iia(2), C=1e-6)
+        if system.features <= method.handles and not method.objection(system):
+            yield pytest.param(model, system, state, method, id=f"{model}-EventCapturing")
+
+
+def marked():
+    for one in with_capturing():
+        model, _, _, method = one.values
+        if (model, type(method).__name__) not in KNOWN:
+            yield pytest.param(*one.values, id=one.id, marks=[] if one.id in QUICK else [pytest.mark.slow])
+
+
+def program_of(system, state, method, h):
+    """The numbers of a run, and the function of them and a direction: the end, its derivative, the lack of reverse."""
+    numbers, rest = eqx.partition((system, state), eqx.is_inexact_array)
+    numbers = jax.tree.map(lambda x: jnp.asarray(np.asarray(x)), numbers)
+
+    def end(numbers):
+        system, state = eqx.combine(numbers, rest)
+        t1 = state.t + STEPS * h
+        found = carom.final_state(system, state, method, t1=t1, h=h, max_steps=STEPS + 30)
+        return jnp.concatenate([found.state.q, found.state.v]), found.status
+
+    @jax.jit
+    def program(numbers, direction):
+        value, push, status = jax.linearize(end, numbers, has_aux=True)
+        weights = jnp.cos(jnp.arange(value.size))
+        (gradient,) = jax.linear_transpose(push, numbers)(weights)
+        forward = push(direction)
+        reverse = sum(jnp.vdot(*pair) for pair in zip(*map(jax.tree.leaves, (gradient, direction))))
+        return value, forward, weights @ forward - reverse, status
+
+    return numbers, program
+
+
+@pytest.mark.parametrize(("model", "system", "state", "method"), list(marked()))
+def test_reverse_is_forward_and_forward_the_difference_of_runs(model, system, state, method):
+    h = SMALL_STEP.get(model, 1e-3)
+    if system.is_listed or method.concrete_init:
+        with pytest.raises(ValueError, match="final_state does not take"):
+            carom.final_state(system, state, method, t1=1.0, h=h)
+        return
+    numbers, program = program_of(system, state, method, h)
+    random = np.random.default_rng(1)
+    direction = jax.tree.map(lambda x: random.normal(size=x.shape) * np.abs(x), numbers)
+    direction = eqx.tree_at(lambda d: (d[0].epoch, d[1].t), direction, (jnp.zeros(()), jnp.zeros(())))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if refusal(system, method):
+            with pytest.raises(TypeError, match="steps over impacts"):
+                program(numbers, direction)
+            return
+
+        def run(k):
+            moved = jax.tree.map(lambda x, d: x + k * SIZE * d, numbers, direction)
+            return program(moved, direction)
+
+        _, forward, lack, status = run(0)
+        one, two = (np.asarray(run(k)[0] - run(-k)[0]) / (2 * k * SIZE) for k in (1, 2))
+    difference, scale = (4 * one - two) / 3, np.max(np.abs(forward))
+    assert status == carom.Status.OK
+    assert abs(lack) <= 1e-12 * max(float(jnp.sum(jnp.abs(forward))), 1e-300)
+    assert np.max(np.abs(forward - difference)) <= 1e-6 * scale

@@ -1,0 +1,147 @@
+"""Gradients of long runs in chunks, what is gathered along the way, warnings, and bad input."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import carom
+from carom.derivatives import passing
+from carom.methods.base import AbstractMethod, Derivative
+from carom.names import kinds
+
+_METHOD = carom.ExplicitRK(carom.explicit(4))
+
+
+def _force(t, q, v, p):
+    del t, q
+    return -p["c"] * v
+
+
+def _oscillator(x, k, c):
+    """A damped spring with a mass of one."""
+    system = carom.System(1.0, lambda q, p: 0.5 * p["k"] * q @ q, {"damping": _force}, params={"k": k, "c": c})
+    return system, carom.State(jnp.stack([x]), [0.0])
+
+
+def _exact(p, t):
+    """Position of the damped oscillator."""
+    a, w = 0.5 * p["c"], jnp.sqrt(p["k"] - 0.25 * p["c"] ** 2)
+    return p["x"] * jnp.exp(-a * t) * (jnp.cos(w * t) + a / w * jnp.sin(w * t))
+
+
+_P = {"x": 0.8, "k": 4.0, "c": 0.3}
+
+
+def _loss(state, along):
+    return state.q[0] + 0.5 * along["square"] + along["swing"]
+
+
+_ALONG = {"square": carom.Integral(lambda q: q[0] ** 2), "swing": carom.Peak(lambda q, v: -q[0] + 0.0 * v[0])}
+
+
+def _truth(p):
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+    t = 1.5 * (nodes + 1.0)
+    swing = jnp.pi / jnp.sqrt(p["k"] - 0.25 * p["c"] ** 2)
+    return _exact(p, 3.0) + 0.5 * 1.5 * (weights @ _exact(p, t) ** 2) - _exact(p, jax.lax.stop_gradient(swing))
+
+
+@pytest.fixture
+def short_chunks(monkeypatch):
+    monkeypatch.setattr(passing, "_MOST", 16)
+
+
+def test_a_gradient_in_chunks_is_that_of_the_motion_and_of_what_is_gathered(short_chunks):
+    found = carom.gradient(_loss, _oscillator, _P, _METHOD, t1=3.0, h=0.05, along=_ALONG)
+    truth, slopes = jax.value_and_grad(_truth)(_P)
+    assert found.steps == 60
+    assert found.value == pytest.approx(float(truth), abs=1e-5)
+    for name, slope in slopes.items():
+        assert found.gradient[name] == pytest.approx(float(slope), abs=2e-5)
+        assert abs(found.gradient[name] - float(slope)) <= 3 * found.error[name] + 1e-9
+    assert not found.warnings
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"parameters": {}}, "parameters must hold"),
+        ({"parameters": _P | {"k": 4}}, r"\['k'\] is a whole number, which has no derivative: write 4.0"),
+        ({"parameters": _P | {"k": "4"}}, r"\['k'\] must be a float"),
+        ({"parameters": _P | {"k": np.nan}}, r"\['k'\] must be finite"),
+        ({"parameters": {"x": 0.8, "k": 4.0}}, "missing a required argument: 'c'"),
+        ({"parameters": _P | {"mass": 1.0}}, "unexpected keyword argument 'mass'"),
+        ({"loss": lambda state: state.q}, r"loss must return one float, got float64 of shape \(1,\)"),
+        ({"build": lambda x, k, c: x}, "build must return"),
+    ],
+)
+def test_bad_input_is_told_in_words(change, words):
+    given = {"loss": lambda state: state.q[0], "build": _oscillator, "parameters": _P, "method": _METHOD} | change
+    with pytest.raises((ValueError, TypeError), match=words):
+        carom.gradient(**given, t1=3.0, h=0.05)
+
+
+def test_a_run_that_fails_on_its_way_says_where_and_how_far_it_got():
+    def build(a):
+        return carom.System(1.0, lambda q, p: -p["a"] * q[0] ** 4, params={"a": a}), carom.State([1.0], [1.0])
+
+    with pytest.raises(carom.SimulationError, match="NaN or infinite at t = ") as caught:
+        carom.gradient(lambda state: state.q[0], build, {"a": 1.0}, _METHOD, t1=9.0, h=0.05)
+    assert 0.1 < float(caught.value.state.t) < 9.0
+
+
+def test_a_method_that_steps_over_impacts_is_refused_if_it_did():
+    def fall(t1):
+        parameters = {"height": 1.0, "gravity": 9.81}
+        build, loss = carom.models.bouncing_ball, lambda state: state.q[0]
+        return carom.gradient(loss, build, parameters, carom.MoreauMidpoint(), t1=t1, h=0.01, check=False)
+
+    assert fall(0.2).gradient["height"] == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="MoreauMidpoint steps over impacts"):
+        fall(0.9)
+
+
+def test_every_method_declares_its_derivative():
+    declared = {name: kind.derivative for name, kind in kinds(AbstractMethod).items()}
+    biased = {name for name, kind in declared.items() if kind is Derivative.WITHOUT_SALTATION}
+    assert biased == {"MoreauMidpoint", "MoreauTheta"}
+    assert not [name for name, kind in declared.items() if kind is Derivative.NONE]
+    assert carom.Extrapolated(carom.MoreauMidpoint()).derivative is Derivative.WITHOUT_SALTATION
+    assert carom.EventCapturing(carom.explicit(4), spread=True).derivative is Derivative.NONE
+
+
+_CAPTURING = carom.EventCapturing(carom.explicit(4))
+
+
+def _stop(q, p):
+    return p["d"] - q[:1]
+
+
+def _spring(q):
+    return 0.5 * q[0] ** 2
+
+
+def _against_a_stop(A, d):
+    contacts = carom.Contacts(_stop, restitution=0.5)
+    return carom.System(1.0, _spring, params={"d": d}, contacts=contacts), carom.State(jnp.zeros(1), jnp.stack([A]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("d", "t1", "words"),
+    [
+        (0.5, 2.5, None),
+        (1.0 - 1e-6, 2.5, "grazing angle"),
+        (1.0 + 1e-6, 2.5, "is missed by"),
+        (0.5, float(np.arcsin(0.5)), "at the end of the run"),
+    ],
+)
+def test_what_makes_a_derivative_doubtful_is_warned_of(d, t1, words):
+    stepping, parameters = carom.Adaptive(1e-6, 1e-9), {"A": 1.0, "d": d}
+    options = {"t1": t1, "stepping": stepping, "check": False}
+    if words is None:
+        assert not carom.gradient(lambda s: s.q[0], _against_a_stop, parameters, _CAPTURING, **options).warnings
+        return
+    with pytest.warns(UserWarning, match=words):
+        carom.gradient(lambda s: s.q[0], _against_a_stop, parameters, _CAPTURING, **options)
