@@ -10,7 +10,17 @@ EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 REDUCED = {"t1": lambda usual: min(usual, 20.0), "finest": lambda usual: 16 * usual}
 
 
-SLOW = ("06_squeezer", "07_other_constraints", "08_event_capturing", "10_mechanism", "11_gradients")
+SLOW = (
+    "06_squeezer",
+    "07_other_constraints",
+    "08_event_capturing",
+    "10_mechanism",
+    "11_gradients",
+    "12_identify_a_bouncing_ball",
+    "13_identify_the_woodpecker",
+    "14_granular_protector",
+    "15_branch_of_a_shaken_ball",
+)
 
 
 @pytest.mark.parametrize(

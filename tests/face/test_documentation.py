@@ -30,8 +30,15 @@ def built(page):
     return "<!-- made " in page.read_text(encoding="utf-8")
 
 
+LONG = ("docs/gradients.md", "docs/mechanisms.md", "docs/orbits.md")
+
+
 @pytest.mark.parametrize(
-    "page", [pytest.param(p, id=name(p), marks=[pytest.mark.slow] if built(p) else []) for p in with_code("python")]
+    "page",
+    [
+        pytest.param(p, id=name(p), marks=[pytest.mark.slow] if built(p) or name(p) in LONG else [])
+        for p in with_code("python")
+    ],
 )
 def test_the_snippets_of_a_page_run_in_order(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -65,16 +65,28 @@ class Course(NamedTuple):
                     if s < _SHORTEST * self.step:
                         raise
             if not low <= new.z[-1] <= high:
+                yield self.at_end(here, new, np.clip(new.z[-1], low, high))
                 return
             yield new, s
             here, s = new, min(self.step, _GROWS * s if new.found.iterations <= _EASY else s)
 
-    def located(self, a: Point, s: float, test: Callable[[Point], float]) -> Point:
-        """The point where a function changes its sign, no further than s after a."""
-        if test(a) == 0:
-            return a
-        bracket = root_scalar(lambda x: test(self.onward(a, x)), bracket=(0.0, s), xtol=_SHARP * s)
-        return self.onward(a, bracket.root)
+    def at_end(self, a: Point, b: Point, p: float) -> tuple[Point, float]:
+        """The point between two others where the parameter has a given value, with its distance from the first."""
+        guess = a.z + (p - a.z[-1]) / (b.z[-1] - a.z[-1]) * (b.z - a.z)
+        up = np.append(np.zeros(len(guess) - 1), 1.0)
+        end = point(corrected(self.image_of, guess, up, self.scale, self.tol), self.scale, a.tangent)
+        return end, float(a.tangent @ ((end.z - a.z) / self.scale))
+
+    def located(self, a: Point, b: Point, s: float, test: Callable[[Point], float]) -> Point:
+        """The point where a function changes its sign between a and b, which is s further on.
+
+        Where orbits in between cannot be found, it is the neighbour with the smaller value.
+        """
+        try:
+            found = root_scalar(lambda x: test(self.onward(a, x)), bracket=(0.0, s), xtol=_SHARP * s)
+            return self.onward(a, found.root)
+        except NotFoundError:
+            return min(a, b, key=lambda at: abs(test(at)))
 
 
 def fold(at: Point) -> float:

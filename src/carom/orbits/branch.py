@@ -9,7 +9,7 @@ import numpy as np
 
 from carom.arguments import plain_numbers, whole
 from carom.orbits.arclength import Course, Point, flip, fold, point
-from carom.orbits.grazing import Touch, located_touch, reached_touch, touch
+from carom.orbits.grazing import located_touch, reached_touch, touch
 from carom.orbits.newton import NotFoundError, corrected, scales
 from carom.orbits.orbit import Orbit
 from carom.orbits.return_map import image
@@ -79,7 +79,6 @@ class _Side(NamedTuple):
     """What was found on one side of the first orbit."""
 
     points: list[Point]
-    touches: list[Touch | None]
     specials: list[tuple[str, Point]]
     end: str
 
@@ -101,7 +100,7 @@ def followed(orbit: Orbit, parameter: str, within: Any, step: float, most: int) 
         return way._replace(family=way.family.at(parameter, p))
 
     x, n = np.asarray(way.unknowns(orbit.state)), len(way.kept)
-    scale = np.append(scales(x, [slice(0, n), slice(n, None)]), high - low)
+    scale = np.append(scales(x[:n], x[n:], orbit.period), high - low)
     course = Course(lambda z: image(way_at(z[-1]), z[:-1], along), scale, _TOL, (low, high), step)
     up = np.append(np.zeros(len(x)), 1.0)
     first = point(corrected(course.image_of, np.append(x, value), up, scale, _TOL), scale, up)
@@ -133,13 +132,16 @@ def _side(course: Course, orbit_at: Any, first: Point, most: int) -> _Side:
         if new is None:
             end = end if len(points) == most else "the end of the range"
             break
-        found = [(k, course.located(here, s, test)) for k, test in _TESTS.items() if test(here) * test(new) < 0]
         touched.append(touch(orbit_at(new)))
-        found += [("grazing", at) for at in located_touch(course, orbit_at, here, s, touched[-2:])]
+        found = [("grazing", at) for at in located_touch(course, orbit_at, here, new, s, touched[-2:])]
+        if not found:  # multipliers jump where an impact comes or goes
+            found = [
+                (k, course.located(here, new, s, test)) for k, test in _TESTS.items() if test(here) * test(new) < 0
+            ]
         special += sorted(found, key=lambda one: float(np.abs((one[1].z - here.z) / course.scale).max()))
         points.append(new)
         here = new
-    return _Side(points, touched, special, end)
+    return _Side(points, special, end)
 
 
 def _range(within: Any) -> tuple[float, float]:

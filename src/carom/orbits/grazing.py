@@ -16,6 +16,7 @@ from carom.solution import repeated_last
 from carom.systems.contact_rows import Event
 from carom.systems.system import System
 
+_PAST = 1.001  # periods: past the section, at which an impact may lie
 _NEAR = 3.0  # steps of the branch, to where a clearance that shrinks is continued
 
 
@@ -28,16 +29,18 @@ class Touch(NamedTuple):
 
 
 def touch(orbit: Orbit) -> Touch | None:
-    """How an orbit touches; None without contacts."""
+    """How an orbit touches; None without contacts. Impacts that accumulate count as one, where the contact closes."""
     if orbit.system.contacts is None:
         return None
-    sol = orbit.solution()
+    sol = orbit.run((1.0 if orbit.way.section is None else _PAST) * orbit.period)
     rows = repeated_last(len(sol))
     gap, rate = (np.asarray(x)[: len(sol)] for x in _gaps(sol.running, sol.elapsed[rows], sol.q[rows], sol.v[rows]))
-    hit = np.isin(sol.event[:, : gap.shape[1]], (Event.CLOSES, Event.BOUNCES))
+    event = sol.event[:, : gap.shape[1]]
+    closes, bounces = event == Event.CLOSES, event == Event.BOUNCES
+    hit = np.where(closes.any(axis=0), closes, bounces)
     h = np.diff(sol.elapsed)[:, None]
     a, b, da, db = gap[:-1], gap[1:], h * rate[:-1], h * rate[1:]
-    turns = (da < 0) & (db > 0) & ~hit[1:]
+    turns = (da < 0) & (db > 0) & ~closes[1:] & ~bounces[1:]
     clearance = np.min(_lowest(a, b, da, db)[turns], initial=np.inf)
     return Touch(int(hit.sum()), float(clearance), float(np.min(-rate[:-1][hit[1:]], initial=np.inf)))
 
@@ -61,7 +64,9 @@ def _gaps(system: System, t: Any, q: Any, v: Any) -> Any:
     return jax.lax.map(one, tuple(jnp.asarray(x) for x in (t, q, v)))
 
 
-def located_touch(course: Course, orbit_at: Callable[[Point], Orbit], a: Point, s: float, pair: Any) -> list[Point]:
+def located_touch(
+    course: Course, orbit_at: Callable[[Point], Orbit], a: Point, b: Point, s: float, pair: Any
+) -> list[Point]:
     """The orbit that grazes between two neighbours, of which one has more impacts."""
     first, second = pair
     if first is None or first.impacts == second.impacts:
@@ -73,7 +78,7 @@ def located_touch(course: Course, orbit_at: Callable[[Point], Orbit], a: Point, 
         assert now is not None
         return now.clearance if now.impacts == few else -now.speed
 
-    return [course.located(a, s, clear)]
+    return [course.located(a, b, s, clear)]
 
 
 def reached_touch(points: list[Point], touched: list[Touch | None]) -> list[Point]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,21 +11,19 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
-from scipy import stats
 from scipy.optimize import least_squares
 
-from carom.arguments import names_of, plain_numbers, user_function, users_frame
+from carom.arguments import names_of, plain_numbers, user_function, whole
 from carom.derivatives.final import final_state
 from carom.methods.base import AbstractMethod
 from carom.orbits.asking import refuse_run
 from carom.orbits.family import Family, real_parameters
+from carom.orbits.statistics import covariance, interval_width, stacked_names
 from carom.running.asking import chosen_stepping
 from carom.running.compiled import compiled
 from carom.state import Numbers, SimulationError, State, reals, shortened
 from carom.stepping.base import AbstractStepping
 from carom.systems.system import System
-
-_ALIKE = 1e-10  # ratio of singular values of parameters that cannot be told apart
 
 
 @dataclass(frozen=True)
@@ -39,6 +36,7 @@ class Identified:
         errors: standard errors by name.
         covariance: of the parameters, in the order of `names`.
         names: of the parameters, one per number.
+        times: of the data.
         predicted: what the system shows at the times of the data, of the shape of the data.
         residuals: data - predicted; NaN where nothing was measured.
         sigma: standard deviation of the noise, as given or as estimated.
@@ -50,6 +48,7 @@ class Identified:
     errors: dict[str, Any]
     covariance: np.ndarray
     names: tuple[str, ...]
+    times: np.ndarray
     predicted: np.ndarray
     residuals: np.ndarray
     sigma: Any
@@ -62,7 +61,9 @@ class Identified:
         return self.covariance / np.outer(d, d)
 
     def __repr__(self) -> str:
-        told = ", ".join(f"{name} = {_told(x)} +- {_told(self.errors[name], 2)}" for name, x in self.parameters.items())
+        told = ", ".join(
+            f"{name} = {_told(x, 6)} +- {_told(self.errors[name], 2)}" for name, x in self.parameters.items()
+        )
         return f"<Identified: {told}; {self.iterations} iterations>"
 
 
@@ -126,17 +127,26 @@ def identify(
         raise ValueError(msg)
     instants = _times(times, float(state.t))
     seen = None if observe is None else user_function(observe, "observe", ("t", "q", "v"), ("q", "v"), ("q",))
-    experiment = _Experiment(known, method, chosen_stepping(h, stepping), instants, seen, max_steps)
+    experiment = _Experiment(
+        known, method, chosen_stepping(h, stepping), instants, seen, whole(max_steps, "max_steps", 1)
+    )
     refuse_run(system, state, method, experiment.stepping, float(instants[-1]))
-    theta, back = ravel_pytree(known.parameters)
+    theta = ravel_pytree(known.parameters)[0]
     first, _ = _predicted(experiment, theta)
     if not np.isfinite(first).all():
         msg = "the run with the first guesses fails: try carom.simulate with them, or raise max_steps"
         raise SimulationError(msg)
-    measured, noise = _data(data, np.asarray(first)), _noise(sigma, np.asarray(first))
-    names = _names(known.parameters)
+    measured, noise = _data(data, np.asarray(first), theta.size), _noise(sigma, np.asarray(first))
     found = _fitted(experiment, theta, measured, noise, _limits(bounds, known.parameters))
-    return _judged(experiment, found, measured, noise, sigma is None, names, level, back)
+    free, names = found.fun.size - found.x.size, stacked_names(known.parameters)
+    spread = 2 * found.cost / free if sigma is None else 1.0
+    C = spread * covariance(found.jac, names)
+    half = interval_width(level, free if sigma is None else None) * np.sqrt(np.diag(C))
+    ends = [found.x, found.x - half, found.x + half, np.sqrt(np.diag(C))]
+    best, low, high, errors = (_by_name(x, known.parameters) for x in ends)
+    predicted = np.asarray(_predicted(experiment, jnp.asarray(found.x))[0])
+    evidence = (instants, predicted, measured - predicted, np.sqrt(spread) if sigma is None else sigma, int(found.njev))
+    return Identified(best, {name: (low[name], high[name]) for name in best}, errors, C, names, *evidence)
 
 
 @compiled
@@ -180,50 +190,14 @@ def _fitted(experiment: _Experiment, theta: Any, measured: np.ndarray, noise: np
     return least_squares(lambda x: both(x)[0], np.asarray(theta), **settings, **close)
 
 
-def _judged(experiment, found, measured, noise, estimate, names, level, back) -> Identified:
-    """The fit with its covariance."""
-    J, free = found.jac, found.fun.size - found.x.size
-    if free <= 0:
-        msg = f"data must have more numbers than there are parameters, {found.x.size}, got {found.fun.size}"
-        raise ValueError(msg)
-    units = np.linalg.norm(J, axis=0)
-    units = np.where(units > 0, units, 1.0)
-    _, s, V = np.linalg.svd(J / units, full_matrices=False)
-    if s[-1] < _ALIKE * s[0]:
-        alike = [names[i] for i in np.flatnonzero(np.abs(V[-1]) > 0.1)]
-        msg = f"these data do not determine {names_of(alike)}: their intervals are unbounded"
-        warnings.warn(msg, stacklevel=users_frame())
-        s = np.where(s < _ALIKE * s[0], 0.0, s)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        spread = 2 * found.cost / free if estimate else 1.0
-        root = np.where(V.T == 0, 0.0, V.T / s)
-        covariance = spread * (root @ root.T) / np.outer(units, units)
-        errors = np.sqrt(np.diag(covariance))
-    width = (stats.t(free) if estimate else stats.norm).ppf(0.5 + level / 2)
-    predicted = np.asarray(_predicted(experiment, jnp.asarray(found.x))[0])
-    half = width * errors
-    low, high, std = (_by_name(back(jnp.asarray(x))) for x in (found.x - half, found.x + half, errors))
-    intervals = {name: (low[name], high[name]) for name in low}
-    sigma = np.sqrt(spread) if estimate else noise
-    evidence = (predicted, measured - predicted, sigma, int(found.njev))
-    return Identified(_by_name(back(jnp.asarray(found.x))), intervals, std, covariance, names, *evidence)
+def _by_name(theta: np.ndarray, like: dict[str, Any]) -> dict[str, Any]:
+    """Stacked numbers by the names of parameters."""
+    tree = ravel_pytree(like)[1](jnp.asarray(theta))
+    return {name: float(tree[name]) if np.ndim(tree[name]) == 0 else np.asarray(tree[name]) for name in like}
 
 
-def _by_name(tree: dict[str, Any]) -> dict[str, Any]:
-    return {name: float(x) if np.ndim(x) == 0 else np.asarray(x) for name, x in tree.items()}
-
-
-def _told(x: Any, digits: int = 6) -> str:
-    return np.array2string(np.asarray(x), precision=digits)
-
-
-def _names(parameters: dict[str, Any]) -> tuple[str, ...]:
-    """A name per number, in the order in which they are stacked."""
-    found = []
-    for name in sorted(parameters):
-        shape = np.shape(parameters[name])
-        found += [name] if not shape else [f"{name}{list(i)}" for i in np.ndindex(shape)]
-    return tuple(found)
+def _told(x: Any, digits: int) -> str:
+    return f"{x:.{digits}g}" if np.ndim(x) == 0 else np.array2string(x, precision=digits)
 
 
 def _times(times: Numbers, t0: float) -> np.ndarray:
@@ -234,11 +208,15 @@ def _times(times: Numbers, t0: float) -> np.ndarray:
     return found
 
 
-def _data(data: Numbers, like: np.ndarray) -> np.ndarray:
+def _data(data: Numbers, like: np.ndarray, unknown: int) -> np.ndarray:
     found = np.asarray(reals(data, "data", "numbers, a row per time"))
     found = found[:, None] if found.ndim == 1 and like.shape[1] == 1 else found
     if found.shape != like.shape:
         msg = f"data must have a row per time and a column per number that is observed, {like.shape}, got {found.shape}"
+        raise ValueError(msg)
+    count = int(np.sum(~np.isnan(found)))
+    if count <= unknown:
+        msg = f"data must have more numbers than there are parameters, {unknown}, got {count}"
         raise ValueError(msg)
     return found
 
@@ -262,7 +240,7 @@ def _limits(bounds: Mapping[str, tuple[float, float]] | None, parameters: dict[s
     start = np.asarray(ravel_pytree(parameters)[0])
     outside = ~((ends[0] < start) & (start < ends[1]))
     if outside.any():
-        name = _names(parameters)[int(np.argmax(outside))]
+        name = stacked_names(parameters)[int(np.argmax(outside))]
         msg = f"bounds: the first guess of {name} must lie inside them"
         raise ValueError(msg)
     return ends[0], ends[1]

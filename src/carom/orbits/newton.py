@@ -101,10 +101,9 @@ def _size(x: np.ndarray) -> float:
     return float(np.max(np.abs(x)))
 
 
-def scales(x: np.ndarray, groups: list[slice]) -> np.ndarray:
-    """A size per unknown: its own, but not less than a hundredth of the largest of its group."""
-    sizes = np.abs(np.asarray(x, float))
-    for group in groups:
-        largest = np.max(sizes[group], initial=0.0) or 1.0
-        sizes[group] = np.maximum(sizes[group], 0.01 * largest)
-    return sizes
+def scales(q: np.ndarray, v: np.ndarray, period: float) -> np.ndarray:
+    """A size per unknown: its own, but not less than a hundredth of what moves in a period, or than its largest kin."""
+    far = max(np.max(np.abs(q), initial=0.0), period * np.max(np.abs(v)))
+    fast = max(np.max(np.abs(v)), far / period)
+    sizes = np.maximum(np.abs(q), 0.01 * far), np.maximum(np.abs(v), 0.01 * fast)
+    return np.concatenate(sizes) if far else np.ones(len(q) + len(v))

@@ -74,8 +74,12 @@ class Orbit:
 
     def solution(self, periods: int = 1) -> Solution:
         """The motion over some periods, row by row."""
-        t1 = float(self.state.t) + whole(periods, "periods", 1) * self.period
-        return simulate(self.system, self.state, self.way.method, t1=t1, stepping=self.way.stepping, progress=False)
+        return self.run(whole(periods, "periods", 1) * self.period)
+
+    def run(self, span: float) -> Solution:
+        """The motion over some time."""
+        t1, stepping = float(self.state.t) + span, self.way.stepping
+        return simulate(self.system, self.state, self.way.method, t1=t1, stepping=stepping, progress=False)
 
     def follow(self, parameter: str, within: tuple[float, float], step: float = 0.05, most: int = 200) -> Branch:
         """The branch of orbits through this one as a parameter changes, both ways and through folds.
@@ -154,7 +158,9 @@ def periodic_orbit(
     refuse_run(made, guess, method, steps, float(guess.t) + far)
     back = (_reset(reset, guess), _ignored(ignore, made, guess))
     way = Return(known, guess, method, steps, until, period, *back, far, most)
-    if until is not None:
+    if until is None:
+        way.span(known.parameters)
+    else:
         until.check(made, guess)
         way = _onto_section(way)
     return solved(way, np.asarray(way.unknowns(way.state)), tol)
@@ -162,9 +168,11 @@ def periodic_orbit(
 
 def solved(way: Return, x: np.ndarray, tol: float) -> Orbit:
     """The orbit near x, or words about why there is none."""
+    first = image(way, x, way.family.nowhere)
+    if first.status:
+        raise failure(first.status, "no return from the guess", "Give a better guess")
     n = len(way.kept)
-    scale = np.append(scales(x, [slice(0, n), slice(n, None)]), 1.0)
-    normal = np.append(np.zeros(len(x)), 1.0)
+    scale, normal = np.append(scales(x[:n], x[n:], first.period), 1.0), np.append(np.zeros(len(x)), 1.0)
     try:
         found = corrected(lambda z: image(way, z[:-1], way.family.nowhere), np.append(x, 0.0), normal, scale, tol)
     except NotFoundError as last:

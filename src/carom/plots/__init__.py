@@ -7,6 +7,9 @@ from carom.plots.contacts import contact_forces as contact_forces
 from carom.plots.convergence import convergence as convergence
 from carom.plots.energy import account as account
 from carom.plots.energy import energies as energies
+from carom.plots.orbits import branch as branch
+from carom.plots.orbits import exponents as exponents
+from carom.plots.orbits import fit as fit
 from carom.plots.overview import overview as overview
 from carom.plots.style import COLOURS as COLOURS
 from carom.plots.style import STYLE as STYLE
