@@ -33,6 +33,6 @@ if __name__ == "__main__":
     figure, axes = carom.plots.canvas(width=7.0)
     for name, profile in main().items():
         axes[0, 0].plot(np.linspace(0.0, 1.0, len(profile)), profile, "--" if name == "exact" else "-", label=name)
-    axes[0, 0].set(xlabel="place", ylabel="displacement at t = 0.5", ylim=(-2.0, 2.0))
+    axes[0, 0].set(xlabel="place", ylabel="displacement at t = 0.5")
     axes[0, 0].legend()
     figure.savefig("wave.png")

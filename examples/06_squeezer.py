@@ -18,4 +18,6 @@ def main(t1: float = 0.03) -> carom.Solution:
 
 
 if __name__ == "__main__":
-    carom.report(main(), "squeezer.html")
+    sol = main()
+    carom.plots.overview(sol).savefig("squeezer.png")
+    carom.report(sol, "squeezer.html")

@@ -94,8 +94,10 @@ class Entry:
 
     def card(self) -> str:
         """Its picture and title, linked."""
-        pictures = [name for name in self.files if name.endswith(".png")]
-        image = f'<img src="gallery/{self.name}/{pictures[0]}" alt="" loading="lazy">' if pictures else ""
+        pictures = [f"gallery/{self.name}/{name}" for name in self.files if name.endswith(".png")]
+        if self.job.make == "usual":
+            pictures = [f"images/models/{self.job.arguments[0]}.png"]
+        image = f'<img src="{pictures[0]}" alt="" loading="lazy">' if pictures else ""
         return f'<a class="card" href="gallery/{self.name}.html">{image}<span>{escape(self.title)}</span></a>'
 
 

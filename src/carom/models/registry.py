@@ -52,7 +52,8 @@ def build(name: str, arguments: dict[str, Any]) -> tuple[System, State]:
 def refuse_unknown(name: str) -> None:
     """Raise unless there is a model of this name."""
     if name not in registry:
-        msg = f"unknown model '{name}'; there are {', '.join(sorted(registry))}{did_you_mean(name, registry)}"
+        meant = did_you_mean(name, registry)
+        msg = f"unknown model '{name}'{meant}{' There' if meant else '; there'} are {', '.join(sorted(registry))}"
         raise ValueError(msg)
 
 
