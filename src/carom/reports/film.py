@@ -191,18 +191,20 @@ def paint_in_space(axes: Axes, shape: Shape, frame: int) -> None:
     points = of_frame(shape.points, frame) @ view
     if isinstance(shape, Circles):
         for i in range(len(points)):
-            one = {name: None if a is None else np.asarray(a)[:, i : i + 1] for name, a in _fades(shape).items()}
+            alpha = np.ones((frame + 1, 1)) if shape.alpha is None else np.asarray(shape.alpha)[:, i : i + 1]
             radius = np.broadcast_to(np.asarray(shape.radius, float), (len(points),))[i]
-            circles(axes, replace(shape, radius=radius, **one), points[i : i + 1, :2], frame, points[i, 2] + radius)
+            circles(
+                axes,
+                replace(shape, radius=radius, shade=None, alpha=alpha),
+                points[i : i + 1, :2],
+                frame,
+                points[i, 2] + radius,
+            )
     elif isinstance(shape, Arrows):
         arrows(axes, points[:, :2], of_frame(shape.vectors, frame) @ view[:, :2], colour, 1e300)
     else:
         ends = zigzag(points[:, :2], shape.coils) if isinstance(shape, Spring) else points[:, :2]
         axes.plot(*ends.T, color=colour, linewidth=shape.width, zorder=float(np.nanmean(points[:, 2])))
-
-
-def _fades(shape: Circles) -> dict[str, Any]:
-    return {"shade": shape.shade, "alpha": shape.alpha}
 
 
 def solid(axes: Axes, shape: Solid, frame: int, view: np.ndarray) -> None:

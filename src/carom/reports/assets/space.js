@@ -2,8 +2,8 @@
 // Bodies in space, seen along parallel rays: what is farther from the eye is drawn first. z points upward.
 const space = {
   draw(g, w, h, k, part) {
-    const [x0, y0, z0, x1, y1, z1] = data.box, size = Math.hypot(x1 - x0, y1 - y0, z1 - z0);
-    scene.scale = (1.15 * Math.min(w, h) / size) * eye.zoom;
+    const [x0, y0, z0, x1, y1, z1] = data.box, across = Math.hypot(x1 - x0, y1 - y0);
+    scene.scale = Math.min(w / across, h / (z1 - z0 + 0.5 * across)) * eye.zoom; // fits from every side
     const [right, up, toward] = this.frame(), centre = [(x0 + x1) / 2, (y0 + y1) / 2, (z0 + z1) / 2];
     const dot = (a, x, y, z) => a[0] * x + a[1] * y + a[2] * z;
     this.project = (x, y, z) => {
