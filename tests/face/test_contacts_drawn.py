@@ -6,7 +6,7 @@ import pytest
 import carom
 from carom.reports.drawings import draw
 from carom.reports.drawings.contacts import with_contacts
-from carom.reports.shapes import Arrows, Circles, Line
+from carom.reports.shapes import Arrows, Circles, Drawing, Line, Touches
 from carom.systems.contact_rows import Event
 
 
@@ -66,3 +66,24 @@ def test_floor_and_walls_are_drawn_where_gaps_are_zero(picture):
     assert len(walls) == 1, "the wall at x = -2 is outside the picture"
     assert walls[0][:, 1] == pytest.approx(0.0, abs=1e-12)
     assert np.ptp(walls[0][:, 0]) > 1.5
+
+
+def test_in_space_normal_and_both_frictions_add_up():
+    floor = carom.Contacts(lambda q: q[2:], slip=lambda q: q[None, :2], friction=0.5)
+    zero, up = np.zeros((2, 1, 3)), np.array([[0.0, 0.0, 1.0]])
+
+    class Resting:
+        system = carom.System(1.0, contacts=[floor])
+        columns = {
+            "t": np.array([0.0, 1.0]),
+            "h": np.array([0.0, 1.0]),
+            "q": np.zeros((2, 3)),
+            "v": np.zeros((2, 3)),
+            "impulse": np.array([[0.0, 0.0, 0.0], [4.0, 2.0, -1.0]]),
+            "mode": np.array([[0, 0], [0, 0]]),
+        }
+
+    touches = Touches(zero, up, (np.array([[1.0, 0.0, 0.0]]), np.array([[0.0, 1.0, 0.0]])))
+    ball = Drawing([Circles(zero, 0.5), Circles(zero + [1.0, 0.0, 0.0], 0.5)], touches=touches)
+    (arrows,) = shapes(with_contacts(Resting, ball, np.array([0.5, 1.0]), np.zeros((2, 3))), Arrows)
+    assert arrows.vectors[0, 0] / arrows.vectors[0, 0, 2] == pytest.approx([0.5, -0.25, 1.0])

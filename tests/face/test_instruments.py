@@ -230,3 +230,13 @@ def test_it_prints_light_and_without_controls(view):
     view.evaluate("dispatchEvent(new Event('afterprint'))")
     assert view.evaluate("isDark()")
     view.evaluate("theme(false)")
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_nothing(view, dark):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    view.evaluate(f"theme({str(dark).lower()})")
+    view.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
+    found = axe.Axe().run(view).response["violations"]
+    view.evaluate("theme(false)")
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []

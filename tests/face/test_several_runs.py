@@ -130,3 +130,14 @@ def test_a_film_shows_bodies_in_space(runs, tmp_path):
         return Drawing(shapes, f"{len(arguments['t'])} frames")
 
     assert film(runs["h = 0.2"], tmp_path / "run.gif", frames=3, drawing=mine).read_bytes().startswith(b"GIF8")
+
+
+def test_places_that_a_run_kept_are_points_in_a_plane(tmp_path):
+    start = carom.State([1.0], [0.0])
+    kept = carom.simulate(SPRING, start, carom.Theta(), t1=4.0, h=0.1, keep=[carom.keep.strobe(0.5)])
+    (plot,) = [p for p in payload(kept, 5)["plots"] if p["kind"] == "points"]
+    assert plot["title"].startswith("strobe 0, ")
+    assert plot["axes"] == ["x", "dx/dt"]
+    (points,) = plot["series"]
+    assert points["x"] == pytest.approx(np.cos(points["t"]), abs=0.02)
+    assert points["y"] == pytest.approx(-np.sin(points["t"]), abs=0.02)

@@ -1,7 +1,5 @@
 """`carom run MODEL` without options: a run that fits the model, and an alarm where energy comes from nowhere."""
 
-import base64
-
 import numpy as np
 import pytest
 
@@ -88,6 +86,7 @@ class Bounces:
     """A made-up run of a block over a rough floor: open, hits in a tiny step, slides back, sticks."""
 
     system = carom.System(1.0, contacts=carom.Contacts(lambda q: q[1:], slip=lambda q: q[:1], friction=0.3))
+    labels, units = (), ()
     columns = {
         "t": np.array([0.0, 0.5, 0.500001, 1.0, 1.5]),
         "h": np.array([0.0, 0.5, 1e-6, 0.499999, 0.5]),
@@ -101,7 +100,7 @@ class Bounces:
 
 def test_an_impact_does_not_hide_the_forces_and_modes_are_named_by_contact():
     forces, impacts, modes = contacts(Bounces())
-    values = np.concatenate([np.frombuffer(base64.b64decode(s["y"]), "<f8") for s in forces["series"]])
+    values = np.concatenate([s["y"] for s in forces["series"]])
     assert np.abs(values).max() < 11.0
     assert [s["name"] for s in impacts["series"]] == ["contact 0", "friction 0"]
     assert modes["names"] == ["contact 0", "friction 0"]

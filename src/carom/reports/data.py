@@ -15,7 +15,7 @@ from carom.reports.evidence import evidence
 from carom.reports.packing import single
 from carom.reports.planes import kept_points
 from carom.reports.provenance import again, origin_of, plain, provenance, shortened
-from carom.reports.shapes import Arrows, Circles, Drawing, Solid, Spring, framed, turned_in_space
+from carom.reports.shapes import Arrows, Circles, Drawing, Solid, Spring, framed, places
 
 NUMBERS = 400_000
 _MOST_EVENTS = 500
@@ -136,16 +136,6 @@ def view_box(picture: Drawing) -> list[float]:
         low, high = -np.ones(dim), np.ones(dim)
     margin = 0.04 * max(float((high - low).max()), 1e-300)
     return [float(x) for x in (*(low - margin), *(high + margin))]
-
-
-def places(shape: Any) -> np.ndarray:
-    """All points of a shape in all frames, (n, dim)."""
-    if isinstance(shape, Solid):
-        turned = turned_in_space(np.atleast_2d(shape.quaternion), shape.corners)
-        return (np.atleast_2d(shape.position)[:, None] + turned).reshape(-1, 3)
-    points = framed(shape.points)
-    tips = [points + framed(shape.vectors)] if isinstance(shape, Arrows) else []
-    return np.concatenate([points, *tips]).reshape(-1, points.shape[-1])
 
 
 # ---- tables --------------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +24,7 @@ from carom.systems.system import System
 
 _WRITERS = {".gif": PillowWriter, ".mp4": FFMpegWriter}
 _STILLS = (".png", ".svg", ".pdf")
+_MOST_PARTS = 100  # of a line in space whose parts are hidden one by one
 _TURN, _LIFT = -0.6, 0.35  # of the eye; those of the page
 
 
@@ -190,19 +190,30 @@ def paint_in_space(axes: Axes, shape: Shape, frame: int) -> None:
         return
     points = of_frame(shape.points, frame) @ view
     if isinstance(shape, Circles):
-        for i in range(len(points)):
-            one = {name: None if a is None else np.asarray(a)[:, i : i + 1] for name, a in _fades(shape).items()}
-            radius = np.broadcast_to(np.asarray(shape.radius, float), (len(points),))[i]
-            circles(axes, replace(shape, radius=radius, **one), points[i : i + 1, :2], frame, points[i, 2] + radius)
+        spheres(axes, shape, points, frame)
     elif isinstance(shape, Arrows):
         arrows(axes, points[:, :2], of_frame(shape.vectors, frame) @ view[:, :2], colour, 1e300)
     else:
-        ends = zigzag(points[:, :2], shape.coils) if isinstance(shape, Spring) else points[:, :2]
-        axes.plot(*ends.T, color=colour, linewidth=shape.width, zorder=float(np.nanmean(points[:, 2])))
+        parts = [points] if isinstance(shape, Spring) or len(points) > _MOST_PARTS else zip(points, points[1:])
+        for part in parts:
+            part = np.asarray(part)
+            ends = zigzag(part[:, :2], shape.coils) if isinstance(shape, Spring) else part[:, :2]
+            if np.isfinite(part).any():
+                axes.plot(*ends.T, color=colour, linewidth=shape.width, zorder=float(np.nanmean(part[:, 2])))
 
 
-def _fades(shape: Circles) -> dict[str, Any]:
-    return {"shade": shape.shade, "alpha": shape.alpha}
+def spheres(axes: Axes, shape: Circles, points: np.ndarray, frame: int) -> None:
+    """Draw spheres of one frame with a darker rim and a light spot."""
+    colour = np.array(to_rgb(COLOURS[shape.colour]))
+    radii = np.broadcast_to(np.asarray(shape.radius, float), (len(points),))
+    alpha = np.ones(len(points)) if shape.alpha is None else np.asarray(shape.alpha)[frame]
+    for (x, y, depth), r, strength in zip(points, radii, alpha):
+        look = {"alpha": float(strength), "zorder": depth + r}
+        face = colour if shape.fill else "none"
+        axes.add_patch(Circle((x, y), r, facecolor=face, edgecolor=0.6 * colour, linewidth=0.7, **look))
+        if shape.fill:
+            spot = look | {"alpha": 0.3 * float(strength)}
+            axes.add_patch(Circle((x - 0.3 * r, y + 0.35 * r), 0.35 * r, facecolor="white", linewidth=0, **spot))
 
 
 def solid(axes: Axes, shape: Solid, frame: int, view: np.ndarray) -> None:

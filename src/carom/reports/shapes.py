@@ -101,8 +101,10 @@ _SIDES = 20
 class Touches:
     """Where contacts of a drawing are, in the order of the system's contacts, and which way their forces push.
 
-    `points` (frames, n, 2) or (n, 2), `normals` likewise; friction acts along `tangents`, left out the normals turned
-    clockwise by a right angle. A report draws contact points, forces and impacts there.
+    `points` (frames, n, 2) or (n, 2), `normals` likewise, with a third component in space. Friction acts along
+    `tangents`, left out the normals turned clockwise by a right angle; in space they are a tuple of two such arrays.
+    Friction elements come behind the contacts, with their direction as normal. A report draws contact points, forces
+    and impacts there.
     """
 
     points: Any
@@ -155,6 +157,16 @@ def framed(points: Any) -> np.ndarray:
     """Points with a leading axis of frames (of length 1 for what never moves)."""
     array = np.asarray(points, float)
     return array[None] if array.ndim == 2 else array
+
+
+def places(shape: Any) -> np.ndarray:
+    """All points of a shape in all frames, (n, dim)."""
+    if isinstance(shape, Solid):
+        turned = turned_in_space(np.atleast_2d(shape.quaternion), shape.corners)
+        return (np.atleast_2d(shape.position)[:, None] + turned).reshape(-1, 3)
+    points = framed(shape.points)
+    tips = [points + framed(shape.vectors)] if isinstance(shape, Arrows) else []
+    return np.concatenate([points, *tips]).reshape(-1, points.shape[-1])
 
 
 def turned_in_space(quaternion: Any, vectors: Any) -> np.ndarray:

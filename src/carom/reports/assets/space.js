@@ -2,8 +2,8 @@
 // Bodies in space, seen along parallel rays: what is farther from the eye is drawn first. z points upward.
 const space = {
   draw(g, w, h, k, part) {
-    const [x0, y0, z0, x1, y1, z1] = data.box, size = Math.hypot(x1 - x0, y1 - y0, z1 - z0);
-    scene.scale = (1.15 * Math.min(w, h) / size) * eye.zoom;
+    const [x0, y0, z0, x1, y1, z1] = data.box, across = Math.hypot(x1 - x0, y1 - y0);
+    scene.scale = Math.min(w / across, h / (z1 - z0 + 0.5 * across)) * eye.zoom; // fits from every side
     const [right, up, toward] = this.frame(), centre = [(x0 + x1) / 2, (y0 + y1) / 2, (z0 + z1) / 2];
     const dot = (a, x, y, z) => a[0] * x + a[1] * y + a[2] * z;
     this.project = (x, y, z) => {
@@ -61,7 +61,7 @@ const space = {
     p.forEach((a, i) => items.push({ depth: 1e300, paint: (g) => arrow(g, a[0], a[1], tips[i][0], tips[i][1], s) }));
   },
   solid(items, s, k, part) {
-    const pose = this.pose(s, k, part), corners = [];
+    const pose = this.pose(s, k, part), corners = [], ink = colour(s.colour);
     for (let i = 0; i < s.corners.length; i += 3) corners.push(turned(pose, s.corners[i], s.corners[i + 1], s.corners[i + 2]));
     const seen = corners.map((c) => this.project(...c));
     for (const face of s.faces) {
@@ -70,10 +70,10 @@ const space = {
       const depth = face.reduce((sum, i) => sum + seen[i][2], 0) / face.length;
       items.push({ depth, paint: (g) => {
         g.beginPath();
-        face.forEach((i, j) => (j ? g.lineTo(seen[i][0], seen[i][1]) : g.moveTo(seen[i][0], seen[i][1])));
+        for (const i of face) g.lineTo(seen[i][0], seen[i][1]);
         g.closePath();
-        g.fillStyle = shaded(colour(s.colour), light);
-        g.strokeStyle = shaded(colour(s.colour), 0.75 * light);
+        g.fillStyle = shaded(ink, light);
+        g.strokeStyle = shaded(ink, 0.75 * light);
         g.lineWidth = 1; g.lineJoin = "round";
         g.fill(); g.stroke();
       } });
@@ -112,9 +112,15 @@ function lit(corners, face, toward) {
   const facing = (n[0] * toward[0] + n[1] * toward[1] + n[2] * toward[2]) / size;
   return facing <= 0 ? null : 0.62 + 0.28 * facing + 0.14 * Math.max(n[2] / size, 0);
 }
+// A colour made darker or brighter, in steps of a fortieth.
+const shades = new Map();
 function shaded(ink, light) {
-  const part = parseInt(ink.slice(1), 16);
-  return `rgb(${[16, 8, 0].map((shift) => Math.round(Math.min(255, ((part >> shift) & 255) * light))).join(" ")})`;
+  const step = Math.round(40 * light), key = ink + step;
+  if (!shades.has(key)) {
+    const parts = [1, 3, 5].map((i) => Math.round(Math.min(255, (parseInt(ink.slice(i, i + 2), 16) * step) / 40)));
+    shades.set(key, `rgb(${parts.join(" ")})`);
+  }
+  return shades.get(key);
 }
 function circle(g, x, y, r, ink) { g.strokeStyle = ink; g.lineWidth = 1.5; g.beginPath(); g.arc(x, y, r, 0, 7); g.stroke(); }
 // A ball of a colour, painted once.

@@ -9,7 +9,7 @@ import numpy as np
 
 from carom.plots.contacts import column_owners, laws_in
 from carom.reports.drawings.points import touches_of, walls_of
-from carom.reports.shapes import Arrows, Circles, Drawing, Solid, Touches, framed
+from carom.reports.shapes import Arrows, Circles, Drawing, Touches, framed, places
 from carom.solvers.contact_laws import Laws
 from carom.systems.contact_rows import Event
 
@@ -23,15 +23,15 @@ _MOST = 12  # contacts and elements
 def with_contacts(run: Any, picture: Drawing, times: np.ndarray, q: np.ndarray) -> Drawing:
     """The drawing with closed contacts as dots (green: sticks, orange: slips), forces as arrows, impacts as rings."""
     laws, c = laws_in(run), run.columns
-    if laws is None or "impulse" not in c or run.system.is_listed or picture.in_space or len(c["t"]) < 2:
+    if laws is None or "impulse" not in c or run.system.is_listed or len(c["t"]) < 2:
         return picture
-    touches = picture.touches or touches_of(run.system, laws, times, q)
+    touches = picture.touches or (None if picture.in_space else touches_of(run.system, laws, times, q))
     n = laws.contacts + laws.elements
     if touches is None or framed(touches.points).shape[1] != n or n > _MOST:
         return picture
     size = _size(picture)
     walls = [] if picture.touches or not laws.contacts else walls_of(run.system, q, size)
-    where = np.broadcast_to(framed(touches.points), (len(times), n, 2))
+    where = np.broadcast_to(framed(touches.points), (len(times), n, 3 if picture.in_space else 2))
     row = np.clip(np.searchsorted(c["t"], times), 1, len(c["t"]) - 1)
     force = _forces(c, touches, laws, row)
     longest = np.percentile(np.linalg.norm(force, axis=2).max(axis=1), 98) or np.abs(force).max() or 1.0
@@ -44,27 +44,38 @@ def with_contacts(run: Any, picture: Drawing, times: np.ndarray, q: np.ndarray) 
 
 
 def _size(picture: Drawing) -> float:
-    points = np.concatenate([framed(s.points).reshape(-1, 2) for s in picture.shapes if not isinstance(s, Solid)])
+    points = np.concatenate([places(shape) for shape in picture.shapes])
     return float(np.max(np.nanmax(points, axis=0) - np.nanmin(points, axis=0))) or 1.0
 
 
 def _forces(c: Any, touches: Touches, laws: Laws, row: np.ndarray) -> np.ndarray:
-    """Forces of contacts and elements in the steps of the frames, (frames, laws, 2); impacts are no forces."""
+    """Forces of contacts and elements in the steps of the frames, (frames, laws, dim); impacts are no forces."""
     force = c["impulse"] / np.where(c["h"] > 0, c["h"], np.inf)[:, None]
     owners = column_owners(laws, force.shape[1])
     if "event" in c and laws.contacts:
         struck = np.isin(c["event"][:, : laws.contacts], (Event.CLOSES, Event.BOUNCES))
         mine = owners < laws.contacts
         force = np.where(mine & struck[:, np.where(mine, owners, 0)], 0.0, force)
-    normals = np.broadcast_to(framed(touches.normals), (len(row), laws.contacts + laws.elements, 2))
-    tangents = across(normals) if touches.tangents is None else np.broadcast_to(framed(touches.tangents), normals.shape)
+    normals = framed(touches.normals)
+    normals = np.broadcast_to(normals, (len(row), *normals.shape[1:]))
+    ways = {True: [normals, *_tangents(touches, normals)], False: [normals]}
+    if normals.shape[2] == 2:
+        ways[False].append(-across(normals))
     total, seen = np.zeros(normals.shape), list[int]()
     for column, owner in enumerate(owners.tolist()):
-        ways = [normals, tangents] if owner < laws.contacts else [normals, -across(normals)]
-        if seen.count(owner) < len(ways):
-            total[:, owner] += force[row, column, None] * ways[seen.count(owner)][:, owner]
+        along = ways[owner < laws.contacts]
+        if seen.count(owner) < len(along):
+            total[:, owner] += force[row, column, None] * along[seen.count(owner)][:, owner]
         seen.append(owner)
     return total
+
+
+def _tangents(touches: Touches, normals: np.ndarray) -> list[np.ndarray]:
+    """Directions of friction of the contacts, none in space where they are not given."""
+    if touches.tangents is None:
+        return [across(normals)] if normals.shape[2] == 2 else []
+    each = touches.tangents if isinstance(touches.tangents, tuple) else (touches.tangents,)
+    return [np.broadcast_to(framed(one), normals.shape) for one in each]
 
 
 def across(vectors: np.ndarray) -> np.ndarray:
