@@ -14,7 +14,7 @@ COORDINATES = {
     "bouncing_box": 7,
     "rimless_wheel": 3,
     "dominoes": 18,
-    "bead_on_hoop": 1,
+    "bead_on_hoop": 2,
     "granular_chain": 6,
     "dimer_chain": 9,
     "bead_chain": 10,

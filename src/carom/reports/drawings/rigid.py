@@ -160,5 +160,6 @@ def dominoes(q: np.ndarray, a: dict[str, Any]) -> Drawing:
 def bead_on_hoop(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     """The bead in the plane of the hoop, which turns about the upright."""
     r = float(a.get("radius", 1.0))
-    bead = r * stack(np.sin(q[:, :1]), -np.cos(q[:, :1]))
-    return Drawing([Line(_circle(r, (1, 0), (0, 1)), "grey"), Circles(bead, 0.06 * r)], "in the plane of the hoop")
+    return Drawing(
+        [Line(_circle(r, (1, 0), (0, 1)), "grey"), Circles(q[:, None], 0.06 * r)], "in the plane of the hoop"
+    )
