@@ -214,7 +214,7 @@ def dominoes() -> tuple[list[Claim], Any]:
     system, state = models.dominoes(8)
     speeds = []
     for h in (1e-4, 5e-5):
-        sol = simulate(system, state, MoreauMidpoint(), t1=0.5, h=h)
+        sol = simulate(system, state, MoreauMidpoint(), t1=0.8, h=h)
         falls = [float(sol.t[np.argmax(sol.q[:, 3 * i + 2] < -1e-3)]) for i in (2, 7)]
         speeds.append(5 * 0.03 / (falls[1] - falls[0]))
     change = abs(speeds[1] / speeds[0] - 1)
