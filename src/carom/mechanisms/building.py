@@ -63,8 +63,8 @@ def holding(scene: Scene, bodies: Bodies, joints: Sequence[Joint], q: Any) -> Ho
 def _alike(scene: Scene, kind: str, joints: Sequence[Joint]) -> Alike:
     frames = [scene.sides(joint) for joint in joints]
     numbers = [_numbers(scene, joint, pair) for joint, pair in zip(joints, frames)]
-    sides = (stacked([pair[k] for pair in frames]) for k in (0, 1))
-    return Alike(kind, *sides, jnp.asarray(numpy_for(numbers).array(numbers, float).reshape(len(joints), -1)))
+    a, b = (stacked([pair[k] for pair in frames]) for k in (0, 1))
+    return Alike(kind, a, b, jnp.asarray(numpy_for(numbers).array(numbers, float).reshape(len(joints), -1)))
 
 
 def _gears(joints: Sequence[Joint], names: dict[str, int], coordinates: Coordinates, q: Any) -> Gears | None:

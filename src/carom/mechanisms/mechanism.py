@@ -194,7 +194,7 @@ class Mechanism:
 
 
 def _named_bodies(bodies: Sequence[RigidBody]) -> tuple[RigidBody, ...]:
-    given = tuple(bodies) if isinstance(bodies, (list, tuple)) else (bodies,)
+    given: tuple[Any, ...] = tuple(bodies) if isinstance(bodies, (list, tuple)) else (bodies,)
     for body in given:
         if not isinstance(body, RigidBody):
             msg = f"Mechanism: bodies must be carom.RigidBody, got {type(body).__name__}"

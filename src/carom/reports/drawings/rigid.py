@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from carom.reports.drawings.register import drawing
-from carom.reports.shapes import Circles, Drawing, Line, box, chain, ground, stack, turned
+from carom.reports.shapes import Circles, Drawing, Line, Shape, box, chain, ground, stack, turned
 
 _EYE = np.array([[1.0, 0.0], [0.0, np.sin(0.35)], [0.0, np.cos(0.35)]])
 _SEEN = "seen from the side, a little from above"
@@ -44,7 +44,7 @@ def n_four_bar(q: np.ndarray, a: dict[str, Any]) -> Drawing:
 def bricard(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     """The loop of six rods."""
     l, along = float(a.get("length", 1.0)), np.concatenate([np.eye(3), -np.eye(3)])
-    rods = [Line(np.array([[0.0, 0.0], [l, 0.0]]), "ink", 4.0)]
+    rods: list[Shape] = [Line(np.array([[0.0, 0.0], [l, 0.0]]), "ink", 4.0)]
     for i in range(5):
         rods.append(
             Line(_placed(q[:, 7 * i : 7 * i + 7], 0.5 * l * np.stack([-along[i + 1], along[i + 1]])), "blue", 4.0)
