@@ -142,7 +142,8 @@ class Mechanism:
         if any(_there(joint.damping) for joint in free):
             parts["joint damping"] = Damping(self.cut, held.coordinates, rows([joint.damping for joint in free]))
         if any(joint.motor is not None for joint in free):
-            parts["motors"] = Motors(self.cut, held.coordinates, tuple(joint.motor for joint in free))
+            drives = tuple(m if m is None or callable(m) else jnp.asarray(m, float) for m in (j.motor for j in free))
+            parts["motors"] = Motors(self.cut, held.coordinates, drives)
         return parts
 
     def _friction(self, held: Any) -> list[FrictionElements]:
