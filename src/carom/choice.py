@@ -34,6 +34,8 @@ from carom.systems.system import System
 from carom.tableaux import Tableau, explicit, gauss, radau_iia
 
 _STIFF = 3e5  # fastest rate times the length of the run, from which stability would cost an explicit method too much
+_DAMPED = 3e4  # the same for the fastest rate of damping: what dies out at once need not be followed
+_STAGES = ((1e-5, 4), (1e-7, 5), (0.0, 6))  # of Spark, from so large an rtol on
 _LONGEST = 0.01  # of the run: a motion without force allows steps of any length, over forces and contacts to come
 _SECOND_LONGEST = 1 / 173  # of the run, for a second opinion: its stages lie elsewhere
 _SMALL = 50  # coordinates up to which an implicit second opinion is cheap
@@ -93,11 +95,14 @@ def planned(system: System, state: State, t1: float, rtol: Any, atol: Any) -> Pl
     if objection := control.objection(system, state, ends):
         raise ValueError(objection)
     check_once(system, state)
-    rate = float(fastest_rate(system, state))
-    stiff = rate * span > _STIFF
+    rate, damping = np.asarray(fastest_rate(system, state)).tolist()
+    stiff = rate * span > _STIFF or damping * span > _DAMPED
     pace = f"fastest rate at the start {rate:.2g}, times the length of the run {rate * span:.2g}"
+    if damping * span > _DAMPED:
+        pace += f"; of damping {damping:.2g} and {damping * span:.2g}"
     refusals = []
-    for one in candidates(stiff, state.q.size <= _SMALL):
+    stages = next(s for least, s in _STAGES if float(rtol) >= least)
+    for one in candidates(stiff, state.q.size <= _SMALL, stages):
         refusal = refused(system, state, one.method, control, ends)
         if refusal is None:
             reasons = (f"{one.why}: {features_of(system)}", f"{'stiff' if stiff else 'not stiff'}: {pace}")
@@ -135,21 +140,21 @@ class Candidate:
 
 
 @cache
-def candidates(stiff: bool, small: bool) -> list[Candidate]:
-    """The best first; explicit ones only where stability costs little."""
+def candidates(stiff: bool, small: bool, stages: int) -> list[Candidate]:
+    """The best first; explicit ones only where stability costs little; constrained ones with so many stages."""
     implicit, cheap = radau_iia(3), explicit(5)
     collocation = IRK(gauss(3)), "IRK(gauss(3))"
     if stiff:
         smooth = Candidate(IRK(implicit), "IRK(radau_iia(3))", "smooth motion", collocation)
-        return [smooth, _constrained(dict.fromkeys(DEFAULTS, "C")), _capturing(implicit)]
+        return [smooth, _constrained(3, dict.fromkeys(DEFAULTS, "C")), _capturing(implicit)]
     other = collocation if small else (ExplicitRK(explicit(4)), "ExplicitRK(explicit(4))")
     smooth = Candidate(ExplicitRK(cheap), "ExplicitRK(explicit(5))", "smooth motion", other)
-    return [smooth, _constrained(None), _capturing(cheap), _capturing(implicit)]
+    return [smooth, _constrained(stages, None), _capturing(cheap), _capturing(implicit)]
 
 
-def _constrained(families: dict[str, str] | None) -> Candidate:
+def _constrained(stages: int, families: dict[str, str] | None) -> Candidate:
     parts = "" if families is None else ", all parts with Lobatto IIIC"
-    first, second = ((Spark(s, families), f"Spark({s}){parts}") for s in (3, 4))
+    first, second = ((Spark(s, families), f"Spark({s}){parts}") for s in (stages, stages + 1))
     return Candidate(*first, "constraints are kept exactly", second)
 
 
@@ -185,7 +190,10 @@ def refused(
 
 @compiled
 def fastest_rate(system: System, state: State) -> Array:
-    """sqrt|dv'/dq| + |dv'/dv| at the start, by the power method: the highest frequency, or rate of damping."""
+    """sqrt|dv'/dq| + |dv'/dv| at the start, by the power method, and how much of the latter is damping.
+
+    The highest frequency, or rate of damping; velocities that only turn others are no damping.
+    """
     t, q, v = state.t, state.q, state.v
 
     def of_positions(x: Array) -> Array:
@@ -199,13 +207,16 @@ def fastest_rate(system: System, state: State) -> Array:
         def iterate(_, found):
             y = operator(found[0])
             size = jnp.linalg.norm(y)
-            return jnp.where(size > 0, y / jnp.where(size > 0, size, 1.0), found[0]), size
+            along = jnp.where(size > 0, y / jnp.where(size > 0, size, 1.0), found[0])
+            return along, size, jnp.maximum(-jnp.vdot(found[0], y), 0.0)
 
         rough = jnp.sin(1.0 + jnp.arange(v.size) ** 2)
-        return jax.lax.fori_loop(0, _POWER_ITERATIONS, iterate, (rough / jnp.linalg.norm(rough), jnp.zeros(())))[1]
+        start = (rough / jnp.linalg.norm(rough), jnp.zeros(()), jnp.zeros(()))
+        return jnp.stack(jax.lax.fori_loop(0, _POWER_ITERATIONS, iterate, start)[1:])
 
-    total = jnp.sqrt(radius(of_positions)) + radius(of_velocities)
-    return jnp.where(jnp.isfinite(total), total, jnp.inf)
+    frequency, (damping, dissipated) = radius(of_positions)[0], radius(of_velocities)
+    both = jnp.stack([jnp.sqrt(frequency) + damping, dissipated])
+    return jnp.where(jnp.isfinite(both), both, jnp.inf)
 
 
 def default_method(system: System) -> AbstractMethod:

@@ -3,6 +3,18 @@
 import numpy as np
 
 COORDINATES = {
+    "n_four_bar": 6,
+    "bricard": 35,
+    "flyball_governor": 3,
+    "stewart_platform": 7,
+    "free_top": 7,
+    "tippe_top": 7,
+    "rolling_disk": 7,
+    "bouncing_rod": 3,
+    "bouncing_box": 7,
+    "rimless_wheel": 3,
+    "dominoes": 18,
+    "bead_on_hoop": 2,
     "granular_chain": 6,
     "dimer_chain": 9,
     "bead_chain": 10,

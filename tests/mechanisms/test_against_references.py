@@ -38,7 +38,7 @@ def test_the_terms_of_a_mechanism_are_those_written_by_hand(double_pendulum):
         return system.constraint(0.0, q), jax.jacfwd(lambda x: system.constraint(0.0, x))(q), system.force(0.0, q, q)
 
     q = np.random.default_rng(1).normal(size=6)
-    np.testing.assert_array_equal(double_pendulum.system.mass, _system_by_hand().mass)
+    np.testing.assert_allclose(double_pendulum.system.mass, _system_by_hand().mass, rtol=1e-15)
     pairs = zip(*(terms(system, q) for system in (double_pendulum.system, _system_by_hand())))
     for one, other in pairs:
         np.testing.assert_allclose(one, other, atol=1e-15)
@@ -88,10 +88,10 @@ def test_corners_of_a_box_slide_and_approach_as_differences_say():
     v = np.random.default_rng(0).normal(size=12)
     contacts, t, h = system.contact_groups[0], jnp.zeros(()), 1e-6
     rate = system.rate(t, state.q, v)
-    gaps = [np.asarray(contacts.gaps(system.given, t, state.q + s * h * rate)) for s in (-1, 0, 1)]
-    np.testing.assert_allclose(
-        contacts.gap_rates(system.given, t, state.q, rate), (gaps[2] - gaps[0]) / (2 * h), atol=1e-8
-    )
+    measured = jax.jit(lambda q: contacts.gaps(system.given, t, q))
+    gaps = [np.asarray(measured(state.q + s * h * rate)) for s in (-1, 0, 1)]
+    slope = jax.jit(lambda q: contacts.gap_rates(system.given, t, q, rate))(state.q)
+    np.testing.assert_allclose(slope, (gaps[2] - gaps[0]) / (2 * h), atol=1e-8)
     place, turn, _ = (np.asarray(x) for x in carom.Mechanism([box, plate]).frames(state))
     n = turn[1, :, 2]
     arm = box.corners @ turn[0].T
@@ -113,15 +113,30 @@ def test_springs_dampers_motors_and_limits_act_on_the_coordinate_of_a_joint():
     t, q, turn = jnp.asarray(2.0), state.q, mechanism.frames(state).turn[0]
     spin = turn.T @ np.array([0, 0, 1.5])
     v = jnp.asarray(np.concatenate([np.cross([0, 0, 1.5], [0.5, 0, 0]), spin]))
-    np.testing.assert_allclose(jax.jit(system.gaps)(t, q), [0.5, 1.0], atol=1e-15)
+    np.testing.assert_allclose(jax.jit(lambda q: system.gaps(t, q))(q), [0.5, 1.0], atol=1e-15)
     length = np.hypot(0.5, 2.0)
     wanted = {"joint springs": 0.5 * 3.0 * 0.1**2, "springs": 5.0 * (length - 0.5) ** 2}
-    for name, energy in wanted.items():
-        assert float(system.part_energy(name, t, q)) == pytest.approx(energy)
-    turning = {
-        name: float(v @ system.named_force(name, t, q, v)) / 1.5 for name in ("joint damping", "motors", "dampers")
-    }
-    assert turning == pytest.approx({"joint damping": -0.7 * 1.5, "motors": 7.0, "dampers": 0.0})
+    energies = jax.jit(lambda q: {name: system.part_energy(name, t, q) for name in wanted})(q)
+    assert energies == pytest.approx(wanted)
+    names = ("joint damping", "motors", "dampers")
+    turning = jax.jit(lambda v: {name: v @ system.named_force(name, t, q, v) / 1.5 for name in names})(v)
+    assert turning == pytest.approx({"joint damping": -0.7 * 1.5, "motors": 7.0, "dampers": 0.0}, abs=1e-12)
+
+
+def test_friction_in_joints_is_limited_by_the_force_they_carry():
+    arm = carom.RigidBody.rod(1.0, 1.0, position=(0.5, 0.0), name="arm")
+    block = carom.RigidBody(2.0, 0.1, position=(2.0, 0.0), name="block")
+    hinge = carom.joints.revolute("ground", "arm.left", at=(0, 0), friction=0.02)
+    guide = carom.joints.prismatic("ground", "block", at=(2, 0), axis=(1, 0), friction=0.3)
+    system, state = carom.Mechanism([arm, block], [hinge, guide])
+    (elements,) = system.friction_groups
+    lam, v = jnp.asarray([3.0, 4.0, -7.0, 100.0]), jnp.asarray([0.0, 0.6, 1.2, 5.0, 0.0, 0.0])
+    found = jax.jit(
+        lambda q: (elements.limits(system.given, 0.0, q, v, lam, 2), elements.slip_rates(system.given, 0.0, q, v, v))
+    )
+    limits, slip = found(state.q)
+    np.testing.assert_allclose(limits[:, 1], [0.02 * 5.0, 0.3 * 7.0])
+    np.testing.assert_allclose(slip[:, 0], [1.2, 5.0])
 
 
 def test_every_model_of_bodies_starts_where_its_joints_hold():

@@ -116,6 +116,16 @@ REFUSED = {
         lambda: carom.Mechanism([carom.RigidBody(1, 1, name="a")], [carom.joints.revolute("a", "a", at=(0, 0))]),
         "two different bodies",
     ),
+    "no such joint": (
+        lambda: carom.Mechanism(
+            [carom.RigidBody(1, 1, name="a")],
+            [
+                carom.joints.revolute("ground", "a", at=(0, 0), name="axle"),
+                carom.joints.gear("axel", "axle", teeth=(1, 2)),
+            ],
+        ),
+        "no joint 'axel' with a coordinate.*did you mean 'axle'",
+    ),
     "no coordinate": (
         lambda: carom.Mechanism(
             [carom.RigidBody(1, (1, 1, 1), name="a")],

@@ -9,12 +9,15 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from carom.arguments import plain_numbers
 from carom.bodies import Bodies
 from carom.mechanisms.holding import Coordinates
 from carom.mechanisms.poses import Side, poses, rate
+
+_NO_FORCE = 1e-60  # squared, so that the limit has a derivative where there is none
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +110,26 @@ class Motors(eqx.Module):
         """The forces along the velocities."""
         x, speed, pull = moving(self.bodies, self.coordinates, q, v)
         return pull(jnp.stack([_driven(drive, t, x[i], speed[i]) for i, drive in enumerate(self.drives)]))
+
+
+class Rubbing(eqx.Module):
+    """Dry friction along coordinates of joints, from the forces that these joints carry."""
+
+    bodies: Bodies
+    coordinates: Coordinates
+    which: tuple[int, ...] = eqx.field(static=True)
+    rows: tuple[tuple[int, ...], ...] = eqx.field(static=True)
+    friction: Array
+
+    def slip(self, q: Array, v: Array) -> Array:
+        """The rates of the coordinates."""
+        return jax.jvp(self.coordinates, (q,), (rate(self.bodies, q, v),))[1][np.asarray(self.which)]
+
+    def limit(self, t: Array, q: Array, v: Array, lam: Array) -> Array:
+        """mu times the force across the axis."""
+        del t, q, v
+        carried = [jnp.sqrt(jnp.sum(lam[np.asarray(own)] ** 2) + _NO_FORCE) for own in self.rows]
+        return self.friction * jnp.stack(carried)
 
 
 def _driven(drive: Any, t: Array, x: Array, speed: Array) -> Array:

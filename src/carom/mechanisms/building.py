@@ -52,8 +52,10 @@ def holding(scene: Scene, bodies: Bodies, joints: Sequence[Joint], q: Any) -> Ho
     with_x = [i for kind in KINDS if KINDS[kind].coordinate is not None for i in kinds[kind]]
     where = tuple(np.argsort(with_x, kind="stable").tolist())
     coordinates = Coordinates(bodies, tuple(g for g in groups if KINDS[g.kind].coordinate is not None), where)
+    geared = [joints[i] for i in kinds["gear"]]
+    _refuse_teeth(geared, {joints[i].name: joints[i] for i in with_x}, scene.dimension)
     names = {joints[i].name: n for n, i in enumerate(sorted(with_x))}
-    gears = _gears([joints[i] for i in kinds["gear"]], names, coordinates, q)
+    gears = _gears(geared, names, coordinates, q)
     rolling = _rolling(scene, bodies, [joints[i] for i in kinds["rolling"]])
     return Holding(bodies, groups, gears, rolling, coordinates, tuple(order))
 
@@ -61,21 +63,28 @@ def holding(scene: Scene, bodies: Bodies, joints: Sequence[Joint], q: Any) -> Ho
 def _alike(scene: Scene, kind: str, joints: Sequence[Joint]) -> Alike:
     frames = [scene.sides(joint) for joint in joints]
     numbers = [_numbers(scene, joint, pair) for joint, pair in zip(joints, frames)]
-    sides = (stacked([pair[k] for pair in frames]) for k in (0, 1))
-    return Alike(kind, *sides, jnp.asarray(numpy_for(numbers).array(numbers, float).reshape(len(joints), -1)))
+    a, b = (stacked([pair[k] for pair in frames]) for k in (0, 1))
+    return Alike(kind, a, b, jnp.asarray(numpy_for(numbers).array(numbers, float).reshape(len(joints), -1)))
 
 
 def _gears(joints: Sequence[Joint], names: dict[str, int], coordinates: Coordinates, q: Any) -> Gears | None:
     if not joints:
         return None
-    for joint in joints:
-        for name in (joint.a, joint.b):
-            if name not in names:
-                msg = f"{joint}: there is no joint '{name}' with a coordinate; there are {names_of(list(names))}"
-                raise ValueError(msg + did_you_mean(name, names))
     pairs = tuple((names[joint.a], names[joint.b]) for joint in joints)
     teeth = jnp.asarray([joint.numbers for joint in joints], float)
     return Gears(pairs, teeth, jnp.sum(teeth * coordinates(jnp.asarray(q))[np.asarray(pairs)], 1))
+
+
+def _refuse_teeth(gears: Sequence[Joint], named: dict[str, Joint], dimension: int) -> None:
+    """Raise where a gear names no joint with a coordinate, or a hinge in space has a broken number of teeth."""
+    for gear in gears:
+        for name, teeth in zip((gear.a, gear.b), gear.numbers):
+            if name not in named:
+                msg = f"{gear}: there is no joint '{name}' with a coordinate; there are {names_of(list(named))}"
+                raise ValueError(msg + did_you_mean(name, named))
+            if dimension == 3 and named[name].kind == "revolute" and not is_traced(teeth) and teeth != round(teeth):
+                msg = f"{gear}: hinges in space have a whole number of teeth, got {teeth:g}"
+                raise ValueError(msg)
 
 
 def _rolling(scene: Scene, bodies: Bodies, joints: Sequence[Joint]) -> Rolling | None:

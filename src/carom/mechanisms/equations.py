@@ -108,22 +108,26 @@ def along(A: At, B: At) -> Array:
 
 
 class Kind(NamedTuple):
-    """What a kind of joint holds, how many rows that is in the plane and in space, and its coordinate if it has one."""
+    """What a kind of joint holds, how many rows that is in the plane and in space, and its coordinate if it has one.
+
+    The first rows, `pressed` of them in the plane and in space, are those of the force that a joint with friction has.
+    """
 
     residual: Callable[..., Array]
     plane: int
     space: int
     coordinate: Callable[..., Any] | None = None
+    pressed: tuple[int, int] = (0, 0)
 
 
 KINDS = {
-    "revolute": Kind(revolute, 2, 5, turned),
-    "prismatic": Kind(prismatic, 2, 5, along),
-    "cylindrical": Kind(cylindrical, 0, 4, along),
+    "revolute": Kind(revolute, 2, 5, turned, (2, 3)),
+    "prismatic": Kind(prismatic, 2, 5, along, (1, 2)),
+    "cylindrical": Kind(cylindrical, 0, 4, along, (0, 2)),
     "spherical": Kind(spherical, 0, 3),
     "universal": Kind(universal, 0, 4),
     "planar": Kind(planar, 0, 3),
-    "slot": Kind(slot, 1, 2, along),
+    "slot": Kind(slot, 1, 2, along, (1, 2)),
     "rigid": Kind(rigid, 3, 6),
     "distance": Kind(distance, 1, 1),
     "screw": Kind(screw, 0, 5, along),

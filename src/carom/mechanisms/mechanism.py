@@ -13,7 +13,7 @@ import numpy as np
 
 from carom.arguments import is_traced, names_of, numpy_for, plain_numbers
 from carom.bodies import Bodies
-from carom.mechanisms.acting import Damping, Elastic, Motors, Spring
+from carom.mechanisms.acting import Damping, Elastic, Motors, Rubbing, Spring
 from carom.mechanisms.assembling import assembled
 from carom.mechanisms.body import RigidBody
 from carom.mechanisms.building import corners, holding, lengths, limits, row_count
@@ -23,8 +23,10 @@ from carom.mechanisms.joints import Joint
 from carom.mechanisms.poses import Gyroscopic, Kinematics, Normalised, Poses, Weight, frames
 from carom.mechanisms.touching import Plane
 from carom.state import Numbers, State
+from carom.systems.contact import FrictionElements
 from carom.systems.system import System
 
+_ACTING = ("stiffness", "damping", "friction")
 _AXES = {2: ("x", "y", "angle"), 3: ("x", "y", "z", "p0", "p1", "p2", "p3")}
 
 
@@ -44,6 +46,7 @@ class Mechanism:
         potential: further energies, `{name: V(q)}`.
         forces: further forces, `{name: f(t, q, v)}`.
         contacts: further `carom.Contacts`.
+        friction: further `carom.FrictionElements`.
         t: the time at the start.
         options: further arguments of `carom.System`.
 
@@ -73,6 +76,7 @@ class Mechanism:
         potential: Mapping[str, Any] | None = None,
         forces: Mapping[str, Any] | None = None,
         contacts: Any = None,
+        friction: Any = None,
         t: float = 0.0,
         **options: Any,
     ):
@@ -101,6 +105,7 @@ class Mechanism:
             constraints=held if self.joints else None,
             nonholonomic=held.rolling,
             contacts=[*groups, *([] if stops is None else [stops])] or None,
+            friction=[*_listed(friction), *self._friction(held)] or None,
             labels=[f"{body.name}.{axis}" for body in self.bodies for axis in _AXES[d]],
             **options,
         )
@@ -137,14 +142,32 @@ class Mechanism:
         if any(_there(joint.damping) for joint in free):
             parts["joint damping"] = Damping(self.cut, held.coordinates, rows([joint.damping for joint in free]))
         if any(joint.motor is not None for joint in free):
-            parts["motors"] = Motors(self.cut, held.coordinates, tuple(joint.motor for joint in free))
+            drives = tuple(m if m is None or callable(m) else jnp.asarray(m, float) for m in (j.motor for j in free))
+            parts["motors"] = Motors(self.cut, held.coordinates, drives)
         return parts
+
+    def _friction(self, held: Any) -> list[FrictionElements]:
+        """Friction in joints, from their own multipliers."""
+        d, free = self.bodies[0].dimension, self._with_coordinates()
+        rough = [(i, joint) for i, joint in enumerate(free) if _there(joint.friction)]
+        if not rough:
+            return []
+        starts = [self.rows[joint.name].start for _, joint in rough]
+        pressed = [KINDS[joint.kind].pressed[d - 2] for _, joint in rough]
+        owned = tuple(tuple(range(start, start + count)) for start, count in zip(starts, pressed))
+        if () in owned:
+            msg = f"{rough[owned.index(())][1]}: friction needs a hinge, a slider, a sleeve or a slot"
+            raise ValueError(msg)
+        numbers = rows([joint.friction for _, joint in rough])
+        rubbing = Rubbing(self.cut, held.coordinates, tuple(i for i, _ in rough), owned, numbers)
+        return [FrictionElements(rubbing.slip, rubbing.limit)]
 
     def _with_coordinates(self) -> list[Joint]:
         free = [joint for joint in self.joints if joint.kind in KINDS and KINDS[joint.kind].coordinate is not None]
         for joint in self.joints:
-            if joint not in free and (_there(joint.stiffness) or _there(joint.damping) or joint.motor is not None):
-                msg = f"{joint}: it has no single coordinate for a spring, a damper or a motor"
+            acts = joint.motor is not None or any(_there(getattr(joint, name)) for name in _ACTING)
+            if joint not in free and acts:
+                msg = f"{joint}: it has no single coordinate for a spring, a damper, a motor or friction"
                 raise ValueError(msg)
         return free
 
@@ -172,7 +195,7 @@ class Mechanism:
 
 
 def _named_bodies(bodies: Sequence[RigidBody]) -> tuple[RigidBody, ...]:
-    given = tuple(bodies) if isinstance(bodies, (list, tuple)) else (bodies,)
+    given: tuple[Any, ...] = tuple(bodies) if isinstance(bodies, (list, tuple)) else (bodies,)
     for body in given:
         if not isinstance(body, RigidBody):
             msg = f"Mechanism: bodies must be carom.RigidBody, got {type(body).__name__}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -17,9 +17,9 @@ from carom.mechanisms.rotations import plane_rotation, quaternion_rate, space_ro
 class Poses(NamedTuple):
     """Places, rotation matrices and (in the plane) angles of all bodies; with the ground as the last one."""
 
-    place: Array
-    turn: Array
-    angle: Array
+    place: Any
+    turn: Any
+    angle: Any
 
 
 def frames(q: Array, bodies: Bodies) -> Poses:

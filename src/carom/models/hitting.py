@@ -139,23 +139,23 @@ def dominoes(
     return mechanism.system, mechanism.state
 
 
-def _hoop_weight(q, p):
-    turning = 0.5 * (p["rate"] * p["radius"] * jnp.sin(q[0])) ** 2
-    return -p["m"] * (turning + p["g"] * p["radius"] * jnp.cos(q[0]))
+def _hoop_energy(q, p):
+    """Of weight and of the turning frame."""
+    return p["m"] * (p["g"] * q[1] - 0.5 * (p["rate"] * q[0]) ** 2)
+
+
+def _hoop(q, p):
+    return ((q @ q / p["radius"] - p["radius"]) / 2)[None]
 
 
 def _hoop_slip(q, v, p):
-    del q
-    return p["radius"] * v
+    return ((q[0] * v[1] - q[1] * v[0]) / p["radius"])[None]
 
 
-def _hoop_limit(t, q, v, p):
-    """mu times the force of the hoop: in its plane, and across it (Coriolis)."""
-    del t
-    s, c, w = jnp.sin(q[0]), jnp.cos(q[0]), p["rate"]
-    inward = p["radius"] * (v[0] ** 2 + (w * s) ** 2) + p["g"] * c
-    across = 2 * p["radius"] * w * c * v[0]
-    return p["mu"] * p["m"] * jnp.sqrt(inward**2 + across**2)
+def _hoop_friction(t, q, v, lam, p):
+    """mu times the force of the hoop: in its plane the multiplier, across it that of Coriolis."""
+    del t, q
+    return p["mu"] * jnp.sqrt(lam**2 + (2 * p["m"] * p["rate"] * v[0]) ** 2)
 
 
 @model(t1=5.0, h=0.001, method="MoreauMidpoint()")
@@ -169,16 +169,19 @@ def bead_on_hoop(
 ) -> tuple[System, State]:
     """A bead on a hoop that turns about the upright, with dry friction from the force of the hoop.
 
+    (x, z) in the plane of the hoop, which is a constraint; its multiplier is the force in that plane.
+
     Example:
         >>> bead, state = carom.models.bead_on_hoop(rate=0.0)
     """
     numbers = {"mu": friction, "rate": rate, "radius": radius, "m": mass, "g": gravity}
     system = System(
-        mass * radius**2,
-        _hoop_weight,
+        mass,
+        _hoop_energy,
         params={name: real(value) for name, value in numbers.items()},
-        friction=FrictionElements(_hoop_slip, _hoop_limit),
-        labels=("angle",),
-        units="rad",
+        constraints=_hoop,
+        friction=FrictionElements(_hoop_slip, _hoop_friction),
+        labels=("x", "z"),
     )
-    return system, State([angle], [0.0])
+    xp = numpy_for(radius, angle)
+    return system, State(radius * xp.array([xp.sin(angle), -xp.cos(angle)]), np.zeros(2))

@@ -33,7 +33,8 @@ def tippe_top(
 ) -> tuple[System, State]:
     """The tippe top: a ball with its centre of mass under its middle, and a stem, turns upside down (Leine's data).
 
-    Ball and stem are rounded corners on the axis of the body, with point contact and dry friction.
+    Ball and stem are rounded corners on the axis of the body, with point contact and dry friction. It begins with its
+    spin about the upright: spun about its own axis it would come to roll without slipping, and stay.
 
     Example:
         >>> top, state = carom.models.tippe_top(friction=0.2)
@@ -44,7 +45,7 @@ def tippe_top(
         inertia,
         position=xp.array([0.0, 0.0, 0.015 - 0.003 * xp.cos(angle)]),
         rotation=xp.array([angle, 0.0, 0.0]),
-        spin=xp.array([0.0, 0.0, spin]),
+        spin=spin * xp.array([0.0, xp.sin(angle), xp.cos(angle)]),
         corners=np.array([[0.0, 0.0, 0.003], [0.0, 0.0, 0.016]]),
         radius=(0.015, 0.005),
         name="top",

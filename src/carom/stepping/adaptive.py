@@ -25,6 +25,7 @@ from carom.methods.base import AbstractMethod, Gives
 from carom.names import register
 from carom.state import Carry, Info, Row, State, Status
 from carom.stepping.base import AbstractStepping, Aim, Tried, after, crawls, take
+from carom.systems.constrained import time_scale
 from carom.systems.system import System
 
 _SAFETY = 0.9
@@ -161,12 +162,6 @@ class Adaptive(AbstractStepping):
         rtol = self.rtol ** (k / p)
         atol = self.atol * (rtol / self.rtol)
         return tuple(atol + rtol * jnp.maximum(jnp.abs(a), jnp.abs(b)) for a, b in zip(y0, y1))
-
-
-def time_scale(q: Array, v: Array, a: Array) -> Array:
-    """The shortest of q/v, sqrt(q/a) and v/a, of those that are neither zero nor infinite."""
-    times = jnp.stack([q / v, jnp.sqrt(q / a), v / a])
-    return jnp.min(jnp.where(jnp.isfinite(times) & (times > 0), times, jnp.inf))
 
 
 def largest(values: Any, scales: Any) -> Array:

@@ -150,3 +150,9 @@ def contradiction(system: Equations, t: Array, q: Array, v: Array) -> tuple[Arra
     free = jnp.max(jnp.abs(system.force(t, q, v, found.u))) / jnp.max(jnp.abs(jnp.diagonal(equations.M)))
     size = jnp.abs(equations.C) @ (jnp.abs(found.a) + free) + jnp.abs(equations.c)
     return jnp.max(jnp.abs(left), initial=0.0) / (jnp.max(size, initial=0.0) + 1e-300), found
+
+
+def time_scale(q: Array, v: Array, a: Array) -> Array:
+    """The shortest of q/v, sqrt(q/a) and v/a, of those that are neither zero nor infinite."""
+    times = jnp.stack([q / v, jnp.sqrt(q / a), v / a])
+    return jnp.min(jnp.where(jnp.isfinite(times) & (times > 0), times, jnp.inf))

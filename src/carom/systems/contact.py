@@ -185,10 +185,12 @@ class FrictionElements(eqx.Module):
             in a plane.
         limit: largest force, a number or one per element; for one-dimensional elements also one pair
             `[lowest, highest]` per element, of any sign and possibly infinite (a one-way clutch is `[0, inf]`);
-            or a function of `(t, q, v)` that returns one of these, taken at the start of a step.
+            or a function of `(t, q, v)` that returns one of these, taken at the start of a step; or of
+            `(t, q, v, lam)`, which sees the multipliers of the constraints: friction in joints.
 
     Example:
         >>> brake = carom.FrictionElements(slip_velocity=lambda q, v: v[:1], limit=2.0)
+        >>> guide = carom.FrictionElements(lambda q, v: v[:1], limit=lambda t, q, v, lam: 0.3 * jnp.abs(lam[:1]))
     """
 
     slip_velocity: UserFunction
@@ -199,7 +201,7 @@ class FrictionElements(eqx.Module):
     def __init__(self, slip_velocity: Callable[..., Any], limit: ArrayLike | Callable[..., Any]):
         self.slip_velocity = user_function(slip_velocity, "slip_velocity", ("q", "v"), ("t", "q", "v"))
         if callable(limit):
-            self.limit = user_function(limit, "limit", ("t", "q", "v"))
+            self.limit = user_function(limit, "limit", ("t", "q", "v"), ("t", "q", "v", "lam"))
             return
         values = reals(limit, "FrictionElements: limit", "a number, or one number or pair per element")
         pairs = values.ndim == 2 and values.shape[1] == 2
@@ -213,11 +215,16 @@ class FrictionElements(eqx.Module):
         del rate
         return _columns(jnp.asarray(self.slip_velocity(given, t=t, q=q, v=v), float), "slip_velocity")
 
-    def limits(self, given: Any, t: Array, q: Array, v: Array, elements: int) -> Array:
+    @property
+    def reads_multipliers(self) -> bool:
+        """Whether the limit follows from the multipliers of the constraints."""
+        return isinstance(self.limit, UserFunction) and "lam" in self.limit.takes
+
+    def limits(self, given: Any, t: Array, q: Array, v: Array, lam: Array, elements: int) -> Array:
         """Pairs [lowest, highest] of every element (a disk has the radius `highest`)."""
         values = self.limit
         if isinstance(values, UserFunction):
-            values = jnp.asarray(values(given, t=t, q=q, v=v), float)
+            values = jnp.asarray(values(given, t=t, q=q, v=v, lam=lam), float)
         if values.shape == (elements, 2):
             return values
         if values.size not in (1, elements):

@@ -133,8 +133,19 @@ def _laws(system: System, shapes: Velocities) -> Laws:
     return Laws(groups, [(part.shape[0], part.shape[1]) for part in shapes.elements], shapes.bilateral.size, named)
 
 
-def contact_rows(system: System, t: Array, q: Array, v: Array) -> ContactRows:
-    """All laws at (t, q), with relative velocities of v."""
+def element_limits(system: System, t: Array, q: Array, v: Array, lam: Array) -> Array:
+    """Limits of all friction elements, where the constraints have the multipliers lam."""
+    return _limits(system, t, q, v, lam, _shapes(system, t, q, v))
+
+
+def _limits(system: System, t: Array, q: Array, v: Array, lam: Array, parts: Velocities) -> Array:
+    pairs = zip(system.friction_groups, parts.elements)
+    limits = [group.limits(system.given, t, q, v, lam, part.shape[0]) for group, part in pairs]
+    return jnp.concatenate([jnp.zeros((0, 2)), *limits])
+
+
+def contact_rows(system: System, t: Array, q: Array, v: Array, lam: Array | None = None) -> ContactRows:
+    """All laws at (t, q), with relative velocities of v, and limits of friction where constraints have multipliers."""
     gamma, W, parts = _velocities_and_directions(system, t, q, v)
     laws = _laws(system, parts)
 
@@ -142,9 +153,8 @@ def contact_rows(system: System, t: Array, q: Array, v: Array) -> ContactRows:
         pairs = zip(system.contact_groups, parts.normal)
         return jnp.concatenate([jnp.zeros(0), *(group.coefficients(name, normal.size) for group, normal in pairs)])
 
-    pairs = zip(system.friction_groups, parts.elements)
-    limits = [group.limits(system.given, t, q, v, part.shape[0]) for group, part in pairs]
-    limits, gap = jnp.concatenate([jnp.zeros((0, 2)), *limits]), system.gaps(t, q)
+    lam = jnp.zeros(laws.bilateral) if lam is None else lam
+    limits, gap = _limits(system, t, q, v, lam, parts), system.gaps(t, q)
     blank = 0.0 * jnp.sum(gap)
     if system.constraints is not None:
         blank = blank + 0.0 * jnp.sum(system.constraint(t, q))

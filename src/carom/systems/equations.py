@@ -93,6 +93,11 @@ class Equations(eqx.Module):
         return _listed(self.friction)
 
     @property
+    def has_joint_friction(self) -> bool:
+        """Whether friction follows from the multipliers of the constraints."""
+        return any(group.reads_multipliers for group in self.friction_groups)
+
+    @property
     def given(self) -> Given:
         """What every function of the user is given besides its place."""
         return Given(self.params, self.epoch)

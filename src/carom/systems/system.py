@@ -102,6 +102,9 @@ class System(Equations):
             friction, FrictionElements, "friction", "a coefficient belongs to carom.Contacts"
         )
         refuse_repeated_names(self.contact_groups)
+        if self.has_joint_friction and self.constraints is None:
+            msg = "FrictionElements: limit reads lam, but the system has no constraints="
+            raise ValueError(msg)
         self.hamiltonian = hamiltonian and user_function(hamiltonian, "hamiltonian", ("q", "v"), ("t", "q", "v"))
         self.params = None if params is None else given_params(params)
         self.epoch, self.pairs = np.float64(0.0), None

@@ -24,7 +24,7 @@ from carom.solvers.newton import AbstractEquations, Settled, by_updates, newton
 from carom.solvers.redundant import multipliers
 from carom.solvers.small import times
 from carom.state import State, Status
-from carom.systems.contact_rows import contact_rows, over_mass, stacked_velocities, turning_rates
+from carom.systems.contact_rows import contact_rows, element_limits, over_mass, stacked_velocities, turning_rates
 from carom.systems.system import Origin, System
 from carom.tableaux import Tableau, embedded
 
@@ -32,6 +32,7 @@ _ITERATIONS = 30
 _TOL = 1e-15
 _ROUNDING = 1e-9  # updates this small (relative) that no longer shrink are rounding
 _CANCELLED = 1e-5
+_OWN_LIMITS = 8  # Newton iterations for multipliers on which limits of friction depend
 _NOISE = 1e-13  # relative velocities this small (relative to their terms) are zero
 
 
@@ -49,7 +50,11 @@ class Motion(eqx.Module):
 
 
 class Point(eqx.Module):
-    """The laws and the free accelerations at (t, q, v); `size` is that of the terms of the relative velocities."""
+    """The laws and the free accelerations at (t, q, v); `size` is that of the terms of the relative velocities.
+
+    Where limits of friction follow from multipliers, `place` has what they need, and `limits` are those of the motion
+    without friction.
+    """
 
     gap: Array
     gamma: Array
@@ -61,6 +66,7 @@ class Point(eqx.Module):
     friction: Array
     limits: Array
     laws: Laws
+    place: tuple[System, Array, Array, Array] | None = None
 
     @property
     def G(self) -> Array:
@@ -99,8 +105,29 @@ class Point(eqx.Module):
         e = jnp.concatenate([jnp.zeros(before), *given, jnp.zeros(laws.bilateral)])
         return jnp.asarray(np.eye(laws.rows)) - follows * d[:, None] * mu[None], e
 
+    def limited(self, lam: Array) -> Point:
+        """The same with the limits of friction that belong to multipliers of the constraints."""
+        assert self.place is not None
+        limits = element_limits(*self.place, lam)
+        return eqx.tree_at(lambda p: (p.limits, p.place), self, (limits, None), is_leaf=lambda x: x is None)
+
     def under(self, modes: Modes) -> Motion:
         """The motion with these modes."""
+        if self.place is None:
+            return self.pressed(modes)
+        first = self.laws.rows - self.laws.bilateral
+
+        def left(lam: Array) -> Array:
+            return self.limited(lam).pressed(modes).lam[first:] + lam
+
+        def corrected(_, lam: Array) -> Array:
+            return lam - jnp.linalg.solve(jax.jacfwd(left)(lam), left(lam))
+
+        start = left(jnp.zeros(self.laws.bilateral))
+        return self.limited(jax.lax.fori_loop(0, _OWN_LIMITS, corrected, -start)).pressed(modes)
+
+    def pressed(self, modes: Modes) -> Motion:
+        """The motion with these modes and limits."""
         G, b = self.G, -(times(self.W, self.free) + self.kappa)
         if self.laws.count == self.laws.contacts:
             lam = multipliers(G, b, modes.held)
@@ -147,7 +174,13 @@ def survey(system: System, t: Array, q: Array, v: Array) -> Point:
     W_M, free = over_mass(system, t, q, at.W, system.force(t, q, v))
     W, sets = at.W.dense(), (at.friction, at.limits, at.laws)
     free = free if system.constraints is None else free + at.blank
-    return Point(at.gap, at.gamma, jnp.abs(W) @ jnp.abs(v), W, W_M.dense().T, kappa, free, *sets)
+    point = Point(at.gap, at.gamma, jnp.abs(W) @ jnp.abs(v), W, W_M.dense().T, kappa, free, *sets)
+    if not system.has_joint_friction:
+        return point
+    joints = np.arange(at.laws.rows) >= at.laws.rows - at.laws.bilateral
+    lam = multipliers(point.G, times(W, free) + kappa, jnp.asarray(joints))[joints]
+    placed = (element_limits(system, t, q, v, lam), (system, t, q, v))
+    return eqx.tree_at(lambda p: (p.limits, p.place), point, placed, is_leaf=lambda x: x is None)
 
 
 class Coefficients(eqx.Module):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -9,13 +10,14 @@ from carom.methods.capturing.active_set import Point
 from carom.methods.capturing.location import Trial
 from carom.methods.capturing.margins import at_rest, come_to_rest, headings, slip_begins
 from carom.methods.capturing.modes import Modes, by_row, lengths
-from carom.solvers.contact_problem import contact_problem
+from carom.solvers.contact_problem import ContactProblem, contact_problem
 from carom.solvers.contact_solver import AbstractContactSolver
 from carom.solvers.directions import DenseDirections
 
 _REST = 1e-11  # slip velocities after an impact this small (relative to their terms) are zero
 _STILL = 1e-13  # velocities after an impact this small (relative) are zero
 _OPENING = 1e-9  # gaps that open with an acceleration this small (relative) stay closed, redundant ones among them
+_ROUNDS = 20  # for limits of friction that follow from the multipliers
 _BRIEF = 2.0  # bounces that last no longer than so many critical steps end in persistent contact
 
 
@@ -89,17 +91,27 @@ def settled(before: tuple[Modes, Array], at: Point, solver: AbstractContactSolve
     """
     modes, _ = before
     laws, n, k = at.laws, at.laws.contacts, at.laws.frictions
-    E, e = at.sliding(modes)
     candidates = modes.stuck & at.rough
     friction = jnp.where(laws.on_contacts(candidates[:k]), at.friction, 0.0)
-    limits = jnp.where(candidates[k:, None], at.limits, 0.0)
-    c = at.W @ (at.free + at.M_inv_W @ e) + at.kappa
-    sets = {"active": modes.closed, "friction": friction, "limits": limits}
-    W, W_M = DenseDirections(at.W), DenseDirections((at.M_inv_W @ E).T)
-    problem = contact_problem(W, W_M, laws, c=c, **sets)
-    result = solver(problem, jnp.zeros(laws.rows))
+
+    def posed(at: Point) -> ContactProblem:
+        E, e = at.sliding(modes)
+        limits = jnp.where(candidates[k:, None], at.limits, 0.0)
+        c = at.W @ (at.free + at.M_inv_W @ e) + at.kappa
+        sets = {"active": modes.closed, "friction": friction, "limits": limits}
+        return contact_problem(DenseDirections(at.W), DenseDirections((at.M_inv_W @ E).T), laws, c=c, **sets)
+
+    def again(_, P: Array) -> Array:
+        return solver(posed(at.limited(-P[laws.rows - laws.bilateral :])), P).P
+
+    P = jnp.zeros(laws.rows)
+    if at.place is not None:
+        P = jax.lax.fori_loop(0, _ROUNDS, again, P)
+        at = at.limited(-P[laws.rows - laws.bilateral :])
+    problem = posed(at)
+    result = solver(problem, P)
     gained = problem.velocity(result.P)
-    slack = _OPENING * jnp.max(jnp.abs(c))
+    slack = _OPENING * jnp.max(jnp.abs(problem.c))
     closed = modes.closed & (gained[:n] <= slack)
     begins = candidates & ~(lengths(laws, gained) <= slack)
     heading = jnp.where(by_row(laws, begins), headings(at, gained), modes.heading)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -9,9 +11,10 @@ from jaxtyping import Array
 
 from carom.methods.projection import projected
 from carom.solvers.body_directions import BodyDirections
-from carom.solvers.contact_problem import ContactProblem, contact_problem
+from carom.solvers.contact_problem import TINY, ContactProblem, contact_problem
 from carom.solvers.contact_solver import AbstractContactSolver, ContactResult
 from carom.solvers.directions import AbstractDirections, DenseDelassus
+from carom.solvers.newton import Settled, iterated
 from carom.solvers.redundant import dependent, idle
 from carom.solvers.roots import rarely
 from carom.solvers.small import inverse_small, times
@@ -22,6 +25,8 @@ from carom.systems.system import System
 
 TOUCHING = 1e-9  # of what free motion adds to a gap in a step: a gap as small is closed, whatever its sign
 
+_ROUNDS = 50  # for limits of friction that follow from the impulses
+_SAME = 1e-13
 _DOUBTFUL = 1e-3  # constraints in the middle of a step that depend on each other as nearly may do so at its start
 
 
@@ -100,6 +105,26 @@ def dissipation(rows: ContactRows, problem: ContactProblem, P: Array) -> Array:
     assert isinstance(W, BodyDirections)
     each = (jnp.sum(own, axis=0) for own in W.by_group(_works(rows, problem, P)))
     return sum((jnp.sum(jnp.maximum(-work, 0.0)) for work in each), jnp.zeros(()))
+
+
+def with_own_limits(
+    solver: AbstractContactSolver,
+    problem: ContactProblem,
+    first: ContactResult,
+    limits: Callable[[Array], Array],
+) -> tuple[ContactProblem, ContactResult]:
+    """The problem and its solution where limits of friction elements follow from the impulses, in rounds."""
+
+    def limited(P: Array) -> ContactProblem:
+        return eqx.tree_at(lambda p: p.limits, problem, limits(P))
+
+    def improve(result: ContactResult, _: Array) -> tuple[ContactResult, Array]:
+        new = solver(limited(result.P), result.P)
+        change = jnp.max(jnp.abs(new.P - result.P)) / (jnp.max(jnp.abs(new.P)) + TINY)
+        return eqx.tree_at(lambda r: r.iterations, new, result.iterations + new.iterations), change
+
+    result, _ = iterated(improve, first, _ROUNDS, Settled(_SAME, _SAME, 0.5))
+    return limited(result.P), result
 
 
 class Joined(eqx.Module):

@@ -28,6 +28,7 @@ from carom.methods.moreau.contact_step import (
     pushed_apart,
     report,
     summary,
+    with_own_limits,
 )
 from carom.names import register
 from carom.solvers.contact_laws import Laws
@@ -43,6 +44,7 @@ from carom.systems.body_contacts import misfit_of_lists
 from carom.systems.contact_rows import (
     ContactRows,
     contact_rows,
+    element_limits,
     laws_of,
     over_mass,
     turning,
@@ -150,6 +152,9 @@ class MoreauMidpoint(AbstractMethod):
             problem = joined.posed(problem)
         force = memory.force if system.pairs is None else system.pairs.forces(rows.W)
         result = self.solver(problem, without_self_stress(problem, h * force))
+        if system.has_joint_friction:
+            own = lambda P: h * element_limits(system, t_M, q_M, u, -P[P.size - rows.laws.bilateral :] / h)  # noqa: E731
+            problem, result = with_own_limits(self.solver, problem, result, own)
         u_E = u + du + W_M.force(result.P)  # (15)
         q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))  # (21)
         if system.pairs is not None:
@@ -200,12 +205,13 @@ def _turning(
     q_B and q_E: relative velocities are wrong by h kappa / 2, the tangent from q_B to q_M opens the gap by
     h^2 g'' / 8, and a contact along a curved surface would open and bounce again and again. Friction of contacts that
     were closed before, and of elements, counts the turn too: what sticks to a belt that accelerates has its velocity at
-    the end of the step, not in its middle.
+    the end of the step, not in its middle. So do constraints whose forces cause friction: all of the force that turns
+    the motion must be seen.
     """
     n, laws = rows.laws.contacts, rows.laws
     turn = jnp.where(turning(system, t, q, u, laws), h * turning_rates(system, t, q, u), 0.0)
     along = (turn[:n] != 0) & (jnp.abs(rows.gamma[:n]) <= _ALONG * jnp.abs(turn[:n]))
-    elements, bilateral = jnp.ones(laws.elements, bool), jnp.zeros(laws.bilateral, bool)
+    elements, bilateral = jnp.ones(laws.elements, bool), jnp.full(laws.bilateral, system.has_joint_friction)
     counted = laws.by_row(along, along | closed, elements, bilateral)
     return along, jnp.where(counted, turn, 0.0)
 

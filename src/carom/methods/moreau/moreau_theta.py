@@ -110,7 +110,9 @@ class MoreauTheta(AbstractMethod):
         return 1
 
     def objection(self, system: System) -> str | None:
-        """Regularised variables have no relative velocities."""
+        """Regularised variables have no relative velocities; constraints in the middle turn the motion by half only."""
+        if system.has_joint_friction:
+            return "MoreauTheta: friction whose limit reads lam needs MoreauMidpoint or EventCapturing"
         return "MoreauTheta: pass the system itself, not a regularised one" if system.shift is not None else None
 
     def init(self, system: System, state: State) -> ThetaMemory:
@@ -176,10 +178,12 @@ class ThetaEquations(eqx.Module):
         t, (q, v) = self.state.t + self.theta * self.h, self.middle(v1)
         return self.system.mass_times(t, q, v1 - self.state.v) - self.h * self.system.force(t, q, v)
 
-    def linearised(self, v1: Array, q_theta: Array, solve: Callable[[ContactProblem], ContactResult]) -> Impact:
-        """The motion with forces linearised at v1 and directions at q_theta."""
+    def linearised(
+        self, v1: Array, P: Array, q_theta: Array, solve: Callable[[ContactProblem], ContactResult]
+    ) -> Impact:
+        """The motion with forces linearised at v1, limits of the impulses P, and directions at q_theta."""
         system, state, h = self.system, self.state, self.h
-        rows = contact_rows(system, state.t + self.theta * h, q_theta, v1)
+        rows = contact_rows(system, state.t + self.theta * h, q_theta, v1, self.multipliers(P))
         gamma_k = rows.gamma + rows.W.velocity(state.v - v1)  # relative velocities are affine in v
         columns = solve_small(jax.jacfwd(self.defect)(v1), jnp.vstack([self.defect(v1), rows.W.dense()]).T)
         free, W_M = v1 - columns[:, 0], DenseDirections(columns[:, 1:].T)
@@ -201,9 +205,15 @@ class ThetaEquations(eqx.Module):
         q1 = state.q + h * system.rate(state.t, state.q, (1 - self.theta) * state.v + self.theta * new)  # (16b)
         return Impact(q1, new, rows, problem, result, W_M, jnp.zeros((), jnp.int32), size)
 
+    def multipliers(self, P: Array) -> Array:
+        """Those of the constraints."""
+        m = jax.eval_shape(self.system.constraint, self.state.t, self.state.q).size
+        return -P[P.size - m :] / self.h
+
     def residual(self, v1: Array, P: Array, problem: ContactProblem) -> tuple[Array, Array]:
         """What is left of (16a), and of the laws as projections with the steps of `problem`."""
-        rows = contact_rows(self.system, self.state.t + self.theta * self.h, self.middle(v1)[0], v1)
+        place = (self.state.t + self.theta * self.h, self.middle(v1)[0], v1)
+        rows = contact_rows(self.system, *place, self.multipliers(P))
         after = rows.gamma + rows.restitution * (rows.gamma + rows.W.velocity(self.state.v - v1))
         sets = (rows.friction, self.h * rows.limits)
         problem = eqx.tree_at(lambda p: (p.friction, p.limits), problem, sets)
@@ -224,11 +234,11 @@ def _impact(given: Given) -> Impact:
         def solve(problem: ContactProblem) -> ContactResult:
             return solver(problem, without_self_stress(problem, old.result.P))
 
-        impact = equations.linearised(old.v, q_theta, solve)
+        impact = equations.linearised(old.v, old.result.P, q_theta, solve)
         return (impact, q_theta), impact.update
 
     q, v = equations.state.q, equations.state.v
-    shapes = jax.eval_shape(lambda: equations.linearised(v, q, lambda _: _unsolved(P)))
+    shapes = jax.eval_shape(lambda: equations.linearised(v, P, q, lambda _: _unsolved(P)))
     empty = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
     start = eqx.tree_at(lambda i: (i.v, i.result.P), empty, (v, P))
     (impact, _), at = iterated(improve, (start, q), _ITERATIONS, Settled(_TOL, _ROUNDING, 0.5))
@@ -244,7 +254,7 @@ def _attached(found: Impact, given: Given, still: Given) -> Impact:
     if P.size:
         P = P - direction(D - C @ columns[:, 1:], law - C @ columns[:, 0])
     v = v - columns[:, 0] + columns[:, 1:] @ (found.result.P - P)
-    impact = equations.linearised(v, equations.middle(v)[0], lambda _: eqx.tree_at(lambda r: r.P, found.result, P))
+    impact = equations.linearised(v, P, equations.middle(v)[0], lambda _: eqx.tree_at(lambda r: r.P, found.result, P))
     return eqx.tree_at(lambda i: (i.iterations, i.update), impact, (found.iterations, found.update))
 
 

@@ -29,13 +29,16 @@ from carom.solvers.redundant import dependent, idle
 from carom.solvers.roots import rarely
 from carom.state import Info, State, Status, Step
 from carom.systems.consistent import constraint_residuals
-from carom.systems.constrained import accelerations, directions, mass_matrix, multiplier_count
+from carom.systems.constrained import accelerations, directions, mass_matrix, time_scale
 from carom.systems.features import Feature
 from carom.systems.system import System
 from carom.tableaux import Tableau, embedded, lobatto_iiia
 from carom.tableaux.tableau import checked_count
 
 _STIFF = 0.3  # h^2 |df/dq| + h |df/dv| from which the derivatives of the forces enter the Jacobian
+_FAR_TOO_STIFF = 10.0  # the same for a step of this part of the time scale of the motion, where steps find their size
+_FOLLOWS = 0.02
+_ENOUGH = 1e-3  # of rtol: the accuracy of stages where steps find their size
 _LEFT = 1e-8  # of constraints that depend on each other and hold, relative to their terms
 _NEAR = 0.05  # smallest singular value of normalised constraints, relative, that is near a singular position
 _LOOKED_AT = 33  # places ahead at which a failed step looks for a singular position
@@ -141,8 +144,13 @@ class Spark(AbstractMethod):
         coupled = {Feature.HAMILTONIAN, Feature.MULTIPLIER_FORCES} & system.features
         whole = self.families["constraint"].ndim == 2 and self.families["kinematic"].ndim == 2
         plain = not coupled and whole
-        strategy = "shared" if plain and h is not None and stiffness(system, state, h) < _STIFF else "full"
+        strategy = "shared" if plain and not is_stiff(system, state, h) else "full"
         return eqx.tree_at(lambda m: m.newton, self, Newton(self.newton.tol, self.newton.max_iter, strategy))
+
+    def with_tolerances(self, rtol: Array, atol: Array) -> Spark:
+        """Stages solved as far as such steps deserve it."""
+        del atol
+        return eqx.tree_at(lambda m: m.newton.tol, self, jnp.maximum(self.newton.tol, _ENOUGH * rtol))
 
     @staticmethod
     def alike(methods: list[Spark]) -> list[Spark]:
@@ -288,18 +296,28 @@ def rank_ahead(system: System, state: State, h: float) -> str:
     return f"The constraints have rank {rank} of {rows.shape[1]} at or near t = {when:.6g}, a singular position."
 
 
-def stiffness(system: System, state: State, h: float) -> float:
-    """h^2 |df/dq| + h |df/dv| at the start, in units of the mass (largest eigenvalues)."""
-    M, f_q, f_v = (np.asarray(x) for x in _force_jacobians(system, state))
-    if not all(np.isfinite(x).all() for x in (M, f_q, f_v)):
-        return float("inf")
-    largest = [np.abs(np.linalg.eigvals(np.linalg.solve(M, f))).max() for f in (f_q, f_v)]
-    return float(h * h * largest[0] + h * largest[1])
+def is_stiff(system: System, state: State, h: float | None) -> bool:
+    """Whether steps of size h, or (None) steps that follow the motion at the start, need the forces' derivatives."""
+    rates = [np.asarray(x) for x in _rates(system, state)]
+    if not all(np.isfinite(x).all() for x in rates):
+        return True
+    M, f_q, f_v, turn, scale = rates
+    sizes = [np.abs(np.linalg.eigvals(x)).max() for x in (np.linalg.solve(M, f_q), np.linalg.solve(M, f_v), turn)]
+    size = _FOLLOWS * float(scale) if h is None else h
+    limit = _FAR_TOO_STIFF if h is None else _STIFF
+    return bool(size * size * sizes[0] + size * (sizes[1] + sizes[2]) >= limit)
 
 
 @compiled
-def _force_jacobians(system: System, state: State) -> tuple[Array, Array, Array]:
+def _rates(system: System, state: State) -> tuple[Array, ...]:
+    """Mass, derivatives of the forces by rates and velocities, of the rates by coordinates; a time scale of motion."""
     t, q, v = state.t, state.q, state.v
-    lam = jnp.zeros(multiplier_count(system, t, q, v))
-    f = lambda x, w: system.force(t, x, w, lam)  # noqa: E731
-    return mass_matrix(system, t, q, v.size), jax.jacfwd(f)(q, v), jax.jacfwd(f, 1)(q, v)
+    at = accelerations(system, t, q, v)
+    f = lambda x, w: system.force(t, x, w, at.u)  # noqa: E731
+    rate = lambda x, w: system.rate(t, x, w)  # noqa: E731
+    B = jax.jacfwd(rate, 1)(q, v)
+    scale = time_scale(*(jnp.max(jnp.abs(x)) for x in (q, v, at.a)))
+    scale = jnp.where(jnp.isfinite(scale), scale, 0.0)
+    turn = jax.jacfwd(rate)(q, v) if system.kinematics is not None else jnp.zeros((1, 1))
+    M = mass_matrix(system, t, q, v.size)
+    return M, jax.jacfwd(f)(q, v) @ B, jax.jacfwd(f, 1)(q, v), turn, scale

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from carom.reports.drawings.register import drawing
-from carom.reports.shapes import Circles, Drawing, Line, box, chain, ground, stack, turned
+from carom.reports.shapes import Circles, Drawing, Line, Shape, box, chain, ground, stack, turned
 
 _EYE = np.array([[1.0, 0.0], [0.0, np.sin(0.35)], [0.0, np.cos(0.35)]])
 _SEEN = "seen from the side, a little from above"
@@ -44,7 +44,7 @@ def n_four_bar(q: np.ndarray, a: dict[str, Any]) -> Drawing:
 def bricard(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     """The loop of six rods."""
     l, along = float(a.get("length", 1.0)), np.concatenate([np.eye(3), -np.eye(3)])
-    rods = [Line(np.array([[0.0, 0.0], [l, 0.0]]), "ink", 4.0)]
+    rods: list[Shape] = [Line(np.array([[0.0, 0.0], [l, 0.0]]), "ink", 4.0)]
     for i in range(5):
         rods.append(
             Line(_placed(q[:, 7 * i : 7 * i + 7], 0.5 * l * np.stack([-along[i + 1], along[i + 1]])), "blue", 4.0)
@@ -160,5 +160,6 @@ def dominoes(q: np.ndarray, a: dict[str, Any]) -> Drawing:
 def bead_on_hoop(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     """The bead in the plane of the hoop, which turns about the upright."""
     r = float(a.get("radius", 1.0))
-    bead = r * stack(np.sin(q[:, :1]), -np.cos(q[:, :1]))
-    return Drawing([Line(_circle(r, (1, 0), (0, 1)), "grey"), Circles(bead, 0.06 * r)], "in the plane of the hoop")
+    return Drawing(
+        [Line(_circle(r, (1, 0), (0, 1)), "grey"), Circles(q[:, None], 0.06 * r)], "in the plane of the hoop"
+    )
