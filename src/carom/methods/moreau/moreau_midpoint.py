@@ -147,7 +147,8 @@ class MoreauMidpoint(AbstractMethod):
         if system.turns:
             closed = memory.mode[: rows.laws.contacts] == CONSTRAINT
             problem, rows = _along_surfaces(system, rows, problem, moved, closed, t_M, q_M, u, h)
-        joined = None if system.constraints is None else Joined.of(system, state, rows, W_M)
+        plain = system.constraints is None or system.pairs is not None
+        joined = None if plain else Joined.of(system, state, rows, W_M)
         if joined is not None and rows.laws.bilateral > 1:
             problem = joined.posed(problem)
         force = memory.force if system.pairs is None else system.pairs.forces(rows.W)
@@ -169,7 +170,7 @@ class MoreauMidpoint(AbstractMethod):
             q_E, u_E = joined.onto(system, t + h, q_E, u_E)
         mode = problem.modes(result.P)
         info = report(rows, problem, result, memory.mode, mode, h)
-        if rows.laws.bilateral > 1:
+        if joined is not None and rows.laws.bilateral > 1:
             info = eqx.tree_at(lambda i: i.extra, info, {"redundant": joined.redundant})
         return Step(state.moved(t + h, q_E, u_E), MoreauMemory(result.P / h, mode, memory.M_inv), info)
 

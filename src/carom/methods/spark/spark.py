@@ -38,7 +38,7 @@ from carom.tableaux.tableau import checked_count
 _STIFF = 0.3  # h^2 |df/dq| + h |df/dv| from which the derivatives of the forces enter the Jacobian
 _FAR_TOO_STIFF = 10.0  # the same for a step of this part of the time scale of the motion, where steps find their size
 _FOLLOWS = 0.02
-_ENOUGH = 1e-3  # of rtol: the accuracy of stages where steps find their size
+_ENOUGH = 1e-6  # of rtol: the accuracy of stages where steps find their size
 _LEFT = 1e-8  # of constraints that depend on each other and hold, relative to their terms
 _NEAR = 0.05  # smallest singular value of normalised constraints, relative, that is near a singular position
 _LOOKED_AT = 33  # places ahead at which a failed step looks for a singular position
@@ -298,14 +298,18 @@ def rank_ahead(system: System, state: State, h: float) -> str:
 
 def is_stiff(system: System, state: State, h: float | None) -> bool:
     """Whether steps of size h, or (None) steps that follow the motion at the start, need the forces' derivatives."""
+    return stiffness(system, state, h) >= (_FAR_TOO_STIFF if h is None else _STIFF)
+
+
+def stiffness(system: System, state: State, h: float | None) -> float:
+    """h^2 |df/dq| + h |df/dv| at the start, in units of the mass (largest eigenvalues), and h |dq'/dq|."""
     rates = [np.asarray(x) for x in _rates(system, state)]
     if not all(np.isfinite(x).all() for x in rates):
-        return True
+        return float("inf")
     M, f_q, f_v, turn, scale = rates
     sizes = [np.abs(np.linalg.eigvals(x)).max() for x in (np.linalg.solve(M, f_q), np.linalg.solve(M, f_v), turn)]
     size = _FOLLOWS * float(scale) if h is None else h
-    limit = _FAR_TOO_STIFF if h is None else _STIFF
-    return bool(size * size * sizes[0] + size * (sizes[1] + sizes[2]) >= limit)
+    return float(size * size * sizes[0] + size * (sizes[1] + sizes[2]))
 
 
 @compiled

@@ -115,12 +115,12 @@ class StageEquations(eqx.Module):
 class Structured(eqx.Module):
     """Newton direction without the derivatives of the forces: M in the middle of the step, D = (G, K) in the stages.
 
-    Then the multipliers decouple: blocks `K_ij D_i M^{-1} D_j^T` remain, of which `inverse` is the inverse.
+    Then the multipliers decouple: blocks `K_ij D_i M^{-1} D_j^T` remain, of which `factors` are the factors L and U.
     """
 
     M_inv: Array
     D: Float[Array, "s m n"]
-    inverse: Float[Array, "sm sm"]
+    factors: tuple[Array, Array]
     Q: Float[Array, "s nq"]
 
     @classmethod
@@ -131,7 +131,7 @@ class Structured(eqx.Module):
         M_inv = jnp.linalg.inv(mass_matrix(system, t, q, n))
         Q = equations.q + h * combine(equations.kinematic, equations.rates(guess))
         if not has_constraints(system):
-            return cls(M_inv, jnp.zeros((base.stages, 0, n)), jnp.zeros((0, 0)), Q)
+            return cls(M_inv, jnp.zeros((base.stages, 0, n)), (jnp.zeros((0, 0)), jnp.zeros(0, jnp.int32)), Q)
         D = jax.vmap(lambda *z: directions(system, *z))(equations.times, Q, guess.V)
         S = jnp.einsum("imn,jkn->ijmk", D @ M_inv, D)
         K = jnp.asarray(equations.levels)[:, :, None, None]
@@ -141,7 +141,7 @@ class Structured(eqx.Module):
             lower = lower.at[:-1, :, g:].set(jnp.einsum("kl,lj,ljmn->kjmn", equations.moments, a, S[:, :, g:]))
         lower = jnp.moveaxis(lower + K * equations.idle, 1, 2)
         size = base.stages * D.shape[1]
-        return cls(M_inv, D, jnp.linalg.inv(lower.reshape(size, size)), Q)
+        return cls(M_inv, D, jax.scipy.linalg.lu_factor(lower.reshape(size, size)), Q)
 
     def direction(self, equations: StageEquations, r: Unknowns) -> Unknowns:
         """The update that removes r."""
@@ -155,7 +155,7 @@ class Structured(eqx.Module):
             lower = lower.at[:-1, g:].set(equations.moments @ along(D[:, g:], V))
         if r.W is not None:
             lower = lower.at[:-1, : equations.holonomic].add(self.carried(equations, jnp.asarray(base.A[1:]) @ r.W))
-        U = (self.inverse @ (lower / h - r.U).ravel()).reshape(r.U.shape)
+        U = jax.scipy.linalg.lu_solve(self.factors, (lower / h - r.U).ravel()).reshape(r.U.shape)
         pull = h * jnp.einsum("smn,sm->sn", D, U)
         V, v1 = V - combine(equations.parts[-1], pull) @ self.M_inv, v1 - (jnp.asarray(base.b) @ pull) @ self.M_inv
         return Unknowns(V, U, v1, self.rates(equations, r, V))
