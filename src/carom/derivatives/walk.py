@@ -236,7 +236,7 @@ class _Walker:
         if self.refused is not None:
             raise TypeError(self.refused)
         numbers, d_numbers, still = changing(start.numbers, tangent.numbers)
-        dx = start.line.x * 0.0 if is_zero(tangent.line.x) else tangent.line.x
+        dx = jnp.zeros_like(start.line.x) if is_zero(tangent.line.x) else tangent.line.x
 
         def linear(dx: Array, line: Line) -> Array:
             def end(numbers: Any, x: Array) -> Array:
@@ -271,6 +271,6 @@ class _Walker:
         return dx, told.reshape(-1, *dx.shape) if tells else None
 
 
-def _none(x: Array) -> np.ndarray:
+def _none(x: Array) -> Any:
     """The derivative of whole numbers."""
     return np.zeros(x.shape, jax.dtypes.float0)
