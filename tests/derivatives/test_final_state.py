@@ -92,6 +92,7 @@ def _oscillator(p):
     return carom.System(1.0, lambda q, p: 0.5 * p[1] * q[0] ** 2, params=p), carom.State([p[0]], [0.0])
 
 
+@pytest.mark.slow
 def test_a_section_ends_the_run_with_the_derivative_of_its_time():
     section = carom.Section(lambda q, v: v[0], "falling", 2)
 
@@ -123,6 +124,7 @@ def test_a_section_that_is_not_reached_says_so():
     assert np.isnan(end.state.q).all()
 
 
+@pytest.mark.slow
 def test_many_runs_at_once_are_the_single_ones():
     method = carom.ExplicitRK(carom.explicit(4))
 
