@@ -6,7 +6,7 @@ import numpy as np
 
 import carom
 
-TRUE = {"height": 1.0, "restitution": 0.8, "gravity": 9.81}
+TRUE = {"height": 1.0, "velocity": 0.3, "restitution": 0.8, "gravity": 9.81}
 CAPTURING = carom.EventCapturing(carom.explicit(4))
 
 
@@ -17,8 +17,8 @@ def height(p, method, t1, h, **more):
 
 def exact(p, t1):
     """The same after one bounce, in closed form."""
-    w = jnp.sqrt(2 * p["gravity"] * p["height"])
-    s = t1 - w / p["gravity"]
+    w = jnp.sqrt(p["velocity"] ** 2 + 2 * p["gravity"] * p["height"])
+    s = t1 - (p["velocity"] + w) / p["gravity"]
     return p["restitution"] * w * s - 0.5 * p["gravity"] * s**2
 
 

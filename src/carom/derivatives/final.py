@@ -78,7 +78,7 @@ def final_state(
         ...     return carom.final_state(ball, state, method, t1=1.5, h=0.01).state.q[0]
         >>> jax.value_and_grad(height)(2.0)
     """
-    chosen = chosen_stepping(h, stepping)
+    chosen = chosen_stepping(h, stepping)  # pyright: ignore
     most = whole(max_steps, "max_steps", 1)
     times = None if save_at is None else jnp.asarray(reals(save_at, "save_at", "a list of times"))
     refuse_kinds(system, state, method, chosen)

@@ -38,8 +38,8 @@ def passed(asked: Asked, numbers: Any, biased: bool, bar: Progress, begun: float
     """Run to the end; a run that fails raises with what was reached."""
     look()
     line, watch = _start(asked, numbers)
-    together, t1 = steps_together(line.x.size + line.i.size), None
-    lines, going = [line], True
+    together = steps_together(line.x.size + line.i.size)
+    lines, going, status, steps = [line], True, Status.OK, 0
     while going:
         line, watch, summary = _chunk(asked, numbers, lines[-1], watch, together)
         t, t1, going, status, steps = np.asarray(summary).tolist()

@@ -22,7 +22,6 @@ from carom.running.crossing import inside_step, number_at
 from carom.running.loop import Problem, Start, begin, step
 from carom.solvers.roots import changing, held, is_zero
 from carom.state import Carry, Row, State, Status
-from carom.systems.system import System
 
 _BLOCK = 32  # steps that are skipped together behind the last one
 
@@ -82,27 +81,25 @@ def one_step(course: Course, carry: Carry) -> Carry:
 
 def attempted(course: Course, carry: Carry) -> tuple[Carry, Row]:
     """One attempt with the size of the step held, and its row."""
-    new, row = step(course.problem, hold_size(carry))
-    between = lambda: inside_step(system, course.problem.method, carry.state, whole.state, row)  # noqa: E731
-    system, whole, (left, along) = course.problem.system.since(carry.epoch), new, carry.kept
+    whole, row = step(course.problem, hold_size(carry))
+    new, (left, along) = whole, carry.kept
     if course.until is not None:
-        new, left = course.until.after(course.problem, carry, new, row, left)
+        new, left = course.until.after(course.problem, carry, whole, row, left)
     if course.along is not None:
-        along = jax.lax.cond(
-            row.keep & (new.state.t > carry.state.t),
-            lambda: _gathered(course, system, between(), carry, new),
-            lambda: along,
-        )
+        moves = row.keep & (new.state.t > carry.state.t)
+        sofar = along
+        along = jax.lax.cond(moves, lambda: _gathered(course, carry, whole, new.state.t, row), lambda: sofar)
     if course.ends.shape[0] > 2:  # jumps behind the end are segments of no length
         new = eqx.tree_at(lambda c: c.done, new, new.done | (new.state.t >= course.ends[-1]))
     return eqx.tree_at(lambda c: c.kept, new, Gathered(left, along), is_leaf=lambda x: x is None), row
 
 
-def _gathered(course: Course, system: System, between: Any, old: Carry, new: Carry) -> dict[str, Array]:
-    """The numbers along the way after a step."""
+def _gathered(course: Course, old: Carry, new: Carry, end: Array, row: Row) -> dict[str, Array]:
+    """The numbers along the way after a step of which the part up to `end` counts."""
+    system = course.problem.system.since(old.epoch)
+    between = inside_step(system, course.problem.method, old.state, new.state, row)
     value = lambda a: lambda t: number_at(a.f, system, between(t))  # noqa: E731
-    times = (old.state.t, new.state.t)
-    return {name: a.after(old.kept.along[name], value(a), *times) for name, a in (course.along or {}).items()}
+    return {name: a.after(old.kept.along[name], value(a), old.state.t, end) for name, a in (course.along or {}).items()}
 
 
 def hold_size(carry: Carry) -> Carry:
@@ -236,7 +233,7 @@ class _Walker:
         if self.refused is not None:
             raise TypeError(self.refused)
         numbers, d_numbers, still = changing(start.numbers, tangent.numbers)
-        dx = start.line.x * 0.0 if is_zero(tangent.line.x) else tangent.line.x
+        dx = jnp.zeros_like(start.line.x) if is_zero(tangent.line.x) else tangent.line.x
 
         def linear(dx: Array, line: Line) -> Array:
             def end(numbers: Any, x: Array) -> Array:
@@ -271,6 +268,6 @@ class _Walker:
         return dx, told.reshape(-1, *dx.shape) if tells else None
 
 
-def _none(x: Array) -> np.ndarray:
+def _none(x: Array) -> Any:
     """The derivative of whole numbers."""
     return np.zeros(x.shape, jax.dtypes.float0)
