@@ -47,13 +47,13 @@ def peak(logarithms, t1, h, check=False):
 
 
 def designed(n, t1, h, iterations):
-    """Logarithms of masses between 1/10 and 10 with a small peak force."""
+    """Logarithms of masses between 1/2 and 2 with a small peak force."""
 
     def value_and_gradient(x):
         found = peak(x, t1, h)
         return found.value, found.gradient["logarithms"]
 
-    settings = {"jac": True, "method": "L-BFGS-B", "bounds": [(-np.log(10.0), np.log(10.0))] * n}
+    settings = {"jac": True, "method": "L-BFGS-B", "bounds": [(-np.log(2.0), np.log(2.0))] * n}
     first = 0.05 * np.sin(np.arange(n))  # where all are equal, so is the way for the wave
     return minimize(value_and_gradient, first, options={"maxiter": iterations}, **settings).x
 
@@ -64,7 +64,7 @@ def force_over_time(logarithms, t1, h):
     return sol.t, np.maximum(sol.q[:, -2] - sol.q[:, -1], 0.0) ** 1.5
 
 
-def main(beads=50, time=80.0, h=0.1, iterations=5, picture=None):
+def main(beads=50, time=200.0, h=0.1, iterations=8, picture=None):
     x = designed(beads, time, h, iterations)
     before, after = (force_over_time(y, time, h) for y in (np.zeros(beads), x))
     print(f"peak force at the wall: {before[1].max():.4f} with equal masses, {after[1].max():.4f} as designed")
@@ -81,4 +81,4 @@ def main(beads=50, time=80.0, h=0.1, iterations=5, picture=None):
 
 
 if __name__ == "__main__":
-    main(beads=1000, time=1600.0, iterations=30, picture="granular_protector.png")
+    main(beads=1000, time=3000.0, iterations=20, picture="granular_protector.png")

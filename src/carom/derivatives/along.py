@@ -86,6 +86,10 @@ class Peak(AbstractAlong):
         root = -square + jnp.sqrt(jnp.maximum(square**2 - 3 * cubic * rise, 0.0))
         turns = (rise > 0) & (fall < 0) & (root > 0)
         top = jnp.clip(jnp.where(turns, rise / jnp.where(turns, root, 1.0), 1.0), 0.0, 1.0)
-        times = jax.lax.stop_gradient(jnp.append((grid[:-1] + width * top - a) / (b - a), 1.0))
-        best = times[jnp.argmax(jax.vmap(value)(jax.lax.stop_gradient(a + times * (b - a))))]
-        return jnp.maximum(sofar, value(a + best * (b - a)))
+        times = jax.lax.stop_gradient(jnp.append(grid[:-1] + width * top, b))
+        bends = jnp.append(jnp.where(turns, 2 * (square + 3 * cubic * top) / width**2, -jnp.inf), -jnp.inf)
+        best = jnp.argmax(jax.vmap(value)(times))
+        _, slope = jax.jvp(value, (times[best],), (jnp.ones_like(b),))  # zero at a peak, but for the cubic's error
+        time = jnp.clip(times[best] - jnp.where(bends[best] < 0, slope / bends[best], 0.0), a, b)
+        part = jax.lax.stop_gradient((time - a) / (b - a))
+        return jnp.maximum(sofar, value(a + part * (b - a)))
