@@ -8,6 +8,7 @@ stiffness is chosen for the same restitution (run where it is installed).
 from __future__ import annotations
 
 import importlib.util
+import math
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +16,7 @@ import jax.numpy as jnp
 import carom
 
 Y0, V0, E, G, T = 1.0, 0.3, 0.8, 9.81, 0.9
+_PER_STEP = 0.2  # of the soft contact's oscillation, in radians
 
 
 def truth(y0):
@@ -58,12 +60,13 @@ def by_mjx(h):
     import mujoco
     from mujoco import mjx
 
-    ratio = -jnp.log(E) / jnp.sqrt(jnp.pi**2 + jnp.log(E) ** 2)
+    ratio = -math.log(E) / math.hypot(math.pi, math.log(E))
+    soft = f"{h / (_PER_STEP * ratio)} {ratio}"
     model = mujoco.MjModel.from_xml_string(f"""
     <mujoco><option timestep="{h}" gravity="0 0 -{G}" integrator="Euler"/>
-      <worldbody><geom type="plane" size="5 5 .1" solref="{2.5 * h} {float(ratio)}"/>
+      <worldbody><geom type="plane" size="5 5 .1" solref="{soft}"/>
         <body><joint type="slide" axis="0 0 1"/>
-          <geom type="sphere" size=".1" mass="1" pos="0 0 .1" solref="{2.5 * h} {float(ratio)}"/></body></worldbody>
+          <geom type="sphere" size=".1" mass="1" pos="0 0 .1" solref="{soft}"/></body></worldbody>
     </mujoco>""")
     model = mjx.put_model(model)
 
