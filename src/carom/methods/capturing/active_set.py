@@ -17,6 +17,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
+from carom.methods.capturing.coefficients import Coefficients
 from carom.methods.capturing.modes import Modes
 from carom.methods.projection import projected
 from carom.solvers.contact_laws import Laws
@@ -25,8 +26,7 @@ from carom.solvers.redundant import multipliers
 from carom.solvers.small import times
 from carom.state import State, Status
 from carom.systems.contact_rows import contact_rows, element_limits, over_mass, stacked_velocities, turning_rates
-from carom.systems.system import Origin, System
-from carom.tableaux import Tableau, embedded
+from carom.systems.system import System
 
 _ITERATIONS = 30
 _TOL = 1e-15
@@ -181,36 +181,6 @@ def survey(system: System, t: Array, q: Array, v: Array) -> Point:
     lam = multipliers(point.G, times(W, free) + kappa, jnp.asarray(joints))[joints]
     placed = (element_limits(system, t, q, v, lam), (system, t, q, v))
     return eqx.tree_at(lambda p: (p.limits, p.place), point, placed, is_leaf=lambda x: x is None)
-
-
-class Coefficients(eqx.Module):
-    """A tableau as traced numbers: tableaux with equally many stages share one compiled program.
-
-    Without a companion, `error` is zero and `error_power` NaN: weights that are NaN would spoil derivatives in reverse.
-    """
-
-    A: Array
-    b: Array
-    c: Array
-    power: Array
-    error: Array
-    error_power: Array
-    explicit: bool = eqx.field(static=True)
-    source: Origin = eqx.field(static=True)
-
-    def __init__(self, tableau: Tableau):
-        self.source = Origin(tableau.name)
-        self.A, self.b, self.c = (jnp.asarray(x) for x in (tableau.A, tableau.b, tableau.c))
-        self.power = jnp.asarray(tableau.order + 1.0)
-        companion = embedded(tableau)
-        self.error = jnp.zeros(tableau.stages + 2) if companion is None else jnp.asarray(companion.weights)
-        self.error_power = jnp.asarray(jnp.nan if companion is None else float(companion.power))
-        self.explicit = tableau.is_explicit
-
-    @property
-    def tableau_name(self) -> str:
-        """The name of the tableau."""
-        return self.source.name
 
 
 def smooth_piece(

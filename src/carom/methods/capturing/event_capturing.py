@@ -30,7 +30,8 @@ from jaxtyping import Array, ArrayLike
 
 from carom.arguments import is_traced, numbers
 from carom.methods.base import SMOOTH, AbstractMethod, Derivative, Gives
-from carom.methods.capturing.active_set import Coefficients, Motion, onto_active, survey
+from carom.methods.capturing.active_set import Motion, onto_active, survey
+from carom.methods.capturing.coefficients import Coefficients
 from carom.methods.capturing.doubts import most_doubtful, next_to_fall
 from carom.methods.capturing.hunt import Hunt
 from carom.methods.capturing.location import Aim, Found, Search
