@@ -30,6 +30,9 @@ LIVE = (
 )
 #: Items of papers that take minutes: named, not drawn.
 LONG = {("studer2008", "fig2"), ("acary2012", "work_precision"), ("james2020", "fig2"), ("james2020", "fig6")}
+LONG |= {("mechanisms", name) for name in carom.papers.paper("mechanisms").items}
+#: Examples that take minutes: shown, not run.
+LONG_EXAMPLES = ("13_identify_the_woodpecker", "14_granular_protector", "15_branch_of_a_shaken_ball")
 
 
 def figure(place: str, caption: str) -> str:
@@ -109,7 +112,8 @@ def examples() -> list[Entry]:
         title = path.stem.split("_", 1)[1].replace("_", " ")
         code = f"```python title='examples/{path.name}'\n{text}```\n"
         about = ast.get_docstring(ast.parse(text)) or ""
-        found.append(Entry(path.stem, title, about, Job("script", (text,)), code))
+        make = "unrun" if path.stem in LONG_EXAMPLES else "script"
+        found.append(Entry(path.stem, title, about, Job(make, (text,)), code))
     return found
 
 
@@ -214,7 +218,7 @@ def paper(key: str) -> str:
         f"{sum(c[3] == v for c in claims)} {what}"
         for v, what in (("agrees", "agree"), ("corrected", "agree once a misprint is put right"), ("differs", "differ"))
     )
-    parts = [f"Of {len(claims)} printed statements {counts}.\n"]
+    parts = [f"Of {len(claims)} printed statements {counts}.\n"] if claims else []
     for name, fn in items.items():
         about = first_line(fn)
         parts.append(f"## {name}\n\n{about}\n")

@@ -42,6 +42,11 @@ def script(text: str) -> None:
         exec(compile(text, "script", "exec"), {"__name__": "__main__"})
 
 
+def unrun(text: str) -> None:
+    """A script that is not run."""
+    del text
+
+
 def item(key: str, name: str) -> None:
     """A figure or table of a paper: its claims, and carom's figure."""
     with told():
