@@ -111,7 +111,8 @@ by("caption").textContent = data.caption;
 by("thinned").textContent = data.thinned || "";
 table(by("evidence"), data.evidence);
 table(by("provenance"), data.provenance);
-for (const [name, text] of data.again) {
+const embedded = `<iframe src="${location.pathname.split("/").pop()}" title="${data.title.replace(/[&<>"]/g, "")}" width="100%" height="700"></iframe>`;
+for (const [name, text] of [...data.again, ["this report in a page of yours", embedded]]) {
   const code = el("pre", { textContent: text, tabIndex: 0 }), button = el("button", { type: "button", textContent: "copy", "aria-label": `copy ${name}` });
   button.addEventListener("click", () => {
     getSelection().selectAllChildren(code);
@@ -119,7 +120,6 @@ for (const [name, text] of data.again) {
   });
   by("again").append(el("h3", {}, name, button), code);
 }
-by("again-card").hidden = !data.again.length;
 if (data.runs) {
   by("runs-card").hidden = false;
   table(by("runs"), data.runs.rows, data.runs.names);
