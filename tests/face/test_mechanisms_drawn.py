@@ -1,9 +1,12 @@
 """A mechanism is drawn by itself: where its bodies are, what they touch, and which way forces push."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 import carom
+from carom.reports.curves import pictures, plots
 from carom.reports.data import payload, picture_of, view_box
 from carom.reports.drawings.assembled import assembled, corner_touches
 from carom.reports.shapes import Arrows, Circles, Line, Solid, Spring, places
@@ -63,6 +66,23 @@ def test_a_run_of_a_mechanism_shows_its_outline_its_floor_and_upward_forces(land
     assert forces.vectors[..., 1].min() >= -1e-9
     assert (forces.vectors[-1, :, 1] > 0).sum() == 2
     assert "centres of mass" in payload(landed, 20)["caption"]
+
+
+def test_a_body_in_space_has_units_and_names_of_its_own_for_velocities():
+    system, state = carom.models.bouncing_box()
+    run = carom.simulate(system, state, carom.MoreauMidpoint(), t1=1e-3, h=5e-4)
+    told = {(p["title"], p["unit"]): [s["name"] for s in p["series"]] for p in plots(run) if p["kind"] == "lines"}
+    assert told["coordinates", "m"] == ["box.x", "box.y", "box.z"]
+    assert told["velocities", "m/s"] == ["box.x", "box.y", "box.z"]
+    assert told["velocities", "rad/s"] == ["box.spin x", "box.spin y", "box.spin z"]
+    assert ("energies", "J") in told
+
+
+def test_coordinates_of_bodies_are_no_places_in_a_row():
+    system, state = carom.models.dominoes()
+    q, v = (np.repeat(np.asarray(x)[None], 3, 0) for x in (state.q, state.v))
+    columns = {"t": np.arange(3.0), "q": q, "v": v}
+    assert pictures(SimpleNamespace(columns=columns, labels=system.labels, units=system.units), "dominoes") == []
 
 
 def test_other_systems_are_not_taken_for_mechanisms():

@@ -28,7 +28,10 @@ class Pen {
   clip() { const id = `part${this.clips++}`; this.parts.push(`<clipPath id="${id}"><path d="${this.d}"/></clipPath>`); this.group(`clip-path="url(#${id})"`); }
   save() { this.groups.push(0); }
   restore() { this.parts.push("</g>".repeat(this.groups.pop())); }
-  text() { return `<svg xmlns="http://www.w3.org/2000/svg" width="${this.w}" height="${this.h}" viewBox="0 0 ${this.w} ${this.h}">${this.parts.join("")}</svg>`; }
+  text() {
+    const space = el("div", { innerHTML: "<svg></svg>" }).firstChild.namespaceURI;
+    return `<svg xmlns="${space}" width="${this.w}" height="${this.h}" viewBox="0 0 ${this.w} ${this.h}">${this.parts.join("")}</svg>`;
+  }
 }
 
 const PAPER = { head: 28, row: 18, edge: 12 };

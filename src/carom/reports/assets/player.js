@@ -111,7 +111,7 @@ by("caption").textContent = data.caption;
 by("thinned").textContent = data.thinned || "";
 table(by("evidence"), data.evidence);
 table(by("provenance"), data.provenance);
-const embedded = `<iframe src="${location.pathname.split("/").pop()}" title="${data.title.replace(/[&<>"]/g, "")}" width="100%" height="700"></iframe>`;
+const embedded = el("iframe", { src: location.pathname.split("/").pop(), title: data.title, width: "100%", height: "700" }).outerHTML;
 for (const [name, text] of [...data.again, ["this report in a page of yours", embedded]]) {
   const code = el("pre", { textContent: text, tabIndex: 0 }), button = el("button", { type: "button", textContent: "copy", "aria-label": `copy ${name}` });
   button.addEventListener("click", () => {

@@ -12,6 +12,7 @@ from carom.reports.shapes import (
     Drawing,
     Line,
     Solid,
+    Spring,
     box,
     chain,
     floor,
@@ -71,11 +72,14 @@ def flyball_governor(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     l = float(a.get("length", 1.0))
     right = l * stack(np.sin(q[:, 1]), -np.cos(q[:, 1]))
     left = right * [-1.0, 1.0]
-    slider = Line(box(stack(np.zeros(len(q)), -q[:, 2]), np.zeros(len(q)), 0.1 * l, 0.05 * l), "orange", fill=True)
+    collar = stack(np.zeros(len(q)), -q[:, 2])
+    slider = Line(box(collar, np.zeros(len(q)), 0.1 * l, 0.05 * l), "orange", fill=True)
     rods = [Line(chain([0.0, 0.0], end), "ink", 3.0) for end in (right, left)]
     shaft = Line(np.array([[0.0, 0.2 * l], [0.0, -1.3 * l]]), "grey")
+    springs = [Spring(chain(0.5 * end, collar)) for end in (right, left)]
     return Drawing(
-        [shaft, *rods, slider, Circles(np.stack([right, left], 1), 0.08 * l)], "turning of the shaft not shown"
+        [shaft, *springs, *rods, slider, Circles(np.stack([right, left], 1), 0.08 * l)],
+        "turning of the shaft not shown",
     )
 
 
