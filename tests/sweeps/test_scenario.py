@@ -49,7 +49,11 @@ def test_a_scenario_is_swept_stored_and_reported(scenario, tmp_path, capsys):
         ("[1.0, 2.0]", "[]", r"balls.toml:11: 'sweep.grid.gravity' must be a list of numbers or \{from"),
         ("[1.0, 2.0]", "{from = 1.0}", "must be a list of numbers"),
         ("count = 3", "count = 0", "restitution: count must be a whole number of at least 1"),
-        ("final()", "finale()", "cannot read 'finale\\(\\)'; allowed are count, final, peak, strobe, times"),
+        (
+            "final()",
+            "finale()",
+            "cannot read 'finale\\(\\)'; did you mean 'final'\\? Allowed are count, final, peak, strobe, times",
+        ),
         ("batch = 4", "bach = 4", "unknown key 'sweep.bach'; allowed are grid, keep, batch; did you mean 'batch'"),
         (SCENARIO[SCENARIO.index("[sweep.grid]") :], "", "'sweep.grid' is missing"),
     ],
