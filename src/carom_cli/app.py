@@ -219,15 +219,20 @@ def resume(
 
 @app.command()
 def report(
-    path: Annotated[Path, typer.Argument(metavar="RUN", help="run.nc or sweep.zarr, finished or not")],
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="run.nc or sweep.zarr, finished or not; several to compare")
+    ],
     out: Annotated[Path | None, typer.Option(help=f"{_FORMS}  (default: HTML beside the run)")] = None,
     frames: Annotated[int, typer.Option(help="frames of the animation")] = 600,
     open_: Open = False,
 ) -> None:
-    """Write the report of a stored run: one HTML file that needs no network; or what the ending of --out names."""
+    """Write the report of a stored run: one HTML file that needs no network; or what the ending of --out names.
+
+    Several runs of one system are shown side by side, with their differences to the last one.
+    """
     from carom.cli import runs
 
-    _opened(runs.report(path, out, frames), open_)
+    _opened(runs.report(paths, out, frames), open_)
 
 
 @app.command()

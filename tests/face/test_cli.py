@@ -11,6 +11,8 @@ import carom
 from carom.cli import papers
 from carom_cli.app import main
 
+from .test_report import data_of
+
 
 def called(monkeypatch, capsys, *arguments):
     """Exit code, standard output and standard error of a command, in this process."""
@@ -45,6 +47,17 @@ def test_report_and_resume_work_on_a_stored_run(monkeypatch, capsys, tmp_path):
     assert carom.load(path).t[-1] == 2.0
     code, out, _ = called(monkeypatch, capsys, "report", path)
     assert (code, out.strip()) == (0, str(tmp_path / "run.html"))
+
+
+def test_several_stored_runs_are_compared(monkeypatch, capsys, tmp_path):
+    paths = [tmp_path / name for name in ("coarse.nc", "fine.nc")]
+    for path, h in zip(paths, (0.1, 0.05)):
+        carom.simulate(*carom.models.trimer(), carom.TailoredTheta(), t1=1.0, h=h).save(path)
+    code, out, _ = called(monkeypatch, capsys, "report", *paths)
+    assert (code, out.strip()) == (0, str(tmp_path / "comparison.html"))
+    assert data_of(tmp_path / "comparison.html")["provenance"][0][1].startswith("to 'fine'")
+    code, _, err = called(monkeypatch, capsys, "report", paths[0], paths[0])
+    assert (code, "named twice" in err) == (2, True)
 
 
 @pytest.mark.parametrize(

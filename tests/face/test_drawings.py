@@ -6,7 +6,7 @@ import pytest
 import carom
 from carom.reports.data import view_box
 from carom.reports.drawings import draw, register
-from carom.reports.shapes import COLOURS, Circles, Line, Spring, framed
+from carom.reports.shapes import COLOURS, Circles, Line, Solid, Spring, framed
 
 from .synthetic import COORDINATES, motion
 
@@ -24,7 +24,8 @@ def test_a_drawing_moves_inside_a_finite_box(model):
     low, high = np.array(view_box(picture)).reshape(2, 3 if picture.in_space else 2)
     assert np.isfinite([low, high]).all()
     assert (low < high).all()
-    moving = [framed(s.points) for s in picture.shapes if len(framed(s.points)) > 1]
+    each = [s.position[:, None] if isinstance(s, Solid) else framed(s.points) for s in picture.shapes]
+    moving = [points for points in each if len(points) > 1]
     assert all(len(points) == len(q) for points in moving)
     assert any(np.nanmax(np.abs(points - points[0])) > 0 for points in moving)
     assert all(s.colour in COLOURS for s in picture.shapes)

@@ -1,5 +1,9 @@
 """The report as an instrument: values, events, keys, zoom, portraits, spectra, addresses."""
 
+import re
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
 import numpy as np
 import pytest
 
@@ -217,6 +221,24 @@ def test_pictures_and_numbers_of_a_plot_can_be_saved(view):
     with view.expect_download() as saved:
         view.get_by_label("picture of coordinates").click()
     assert saved.value.path().read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_plot_is_saved_as_a_drawing_with_title_labels_curve_and_legend(view):
+    view.locator(".plot").first.hover()
+    with view.expect_download() as saved:
+        view.get_by_label("drawing of coordinates").click()
+    drawing = ElementTree.parse(saved.value.path()).getroot()
+    texts = [text.text for text in drawing.iter("{http://www.w3.org/2000/svg}text")]
+    assert texts[0].startswith("coordinates")
+    assert {"-1", "0", "1", "x"} <= set(texts)
+    longest = max((path.get("d") for path in drawing.iter("{http://www.w3.org/2000/svg}path")), key=len)
+    assert longest.count("L") > 100
+
+
+def test_a_line_to_copy_shows_the_report_in_another_page(view):
+    line = view.locator("#again pre").last.text_content()
+    name = unquote(re.fullmatch(r'<iframe src="(.*?)" title="(.*?)" width="100%" height="700"></iframe>', line)[1])
+    assert view.url.split("#")[0].endswith(f"/{name}")
 
 
 def test_it_prints_light_and_without_controls(view):

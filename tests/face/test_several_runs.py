@@ -37,7 +37,7 @@ def test_runs_side_by_side_show_differences_and_what_they_cost(runs, tmp_path):
     assert [row[3] for row in data["runs"]["rows"]] == ["20", "40", "400"]
     with opened(file) as (view, troubles):
         assert view.locator("#runs tr").count() == 4
-        assert view.locator("#again pre").count() == 3
+        assert view.locator("#again pre").count() == 3 + 1
         work = view.evaluate(
             "plots.find((p) => p.title === 'work and precision').curves().map((c) => [c.x[0], c.y[0]])"
         )

@@ -122,3 +122,9 @@ def test_a_misspelt_name_is_answered_with_the_one_meant(monkeypatch, capsys, tmp
     code, _, err = called(monkeypatch, capsys, *arguments)
     assert code == 2
     assert f"did you mean '{meant}'?" in err
+
+
+def test_the_method_meant_is_told_before_all_that_there_are(monkeypatch, capsys, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    _, _, err = called(monkeypatch, capsys, "run", "trimer", "--method", "TailoredTeta()")
+    assert err.index("did you mean 'TailoredTheta'?") < err.index("Allowed are")

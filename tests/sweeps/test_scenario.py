@@ -36,7 +36,7 @@ def test_a_scenario_is_swept_stored_and_reported(scenario, tmp_path, capsys):
     text = page.read_text()
     assert "4 cells ran to their end, 2 did not. restitution from 0.4 to 1.2 (3); gravity from 1 to 2 (2)." in text
     assert "<code>build(restitution=1.2, gravity=1)</code><td>restitution must lie in [0, 1], got 1.2" in text
-    runs.report(tmp_path / "out" / "balls.zarr", tmp_path / "again.html", 10)
+    runs.report([tmp_path / "out" / "balls.zarr"], tmp_path / "again.html", 10)
     assert (tmp_path / "again.html").read_text().startswith("<!doctype html>")
     with pytest.raises(ValueError, match="has a table \\[sweep\\]: use carom sweep"):
         runs.run(str(scenario), {}, [], tmp_path / "out")
@@ -49,7 +49,11 @@ def test_a_scenario_is_swept_stored_and_reported(scenario, tmp_path, capsys):
         ("[1.0, 2.0]", "[]", r"balls.toml:11: 'sweep.grid.gravity' must be a list of numbers or \{from"),
         ("[1.0, 2.0]", "{from = 1.0}", "must be a list of numbers"),
         ("count = 3", "count = 0", "restitution: count must be a whole number of at least 1"),
-        ("final()", "finale()", "cannot read 'finale\\(\\)'; allowed are count, final, peak, strobe, times"),
+        (
+            "final()",
+            "finale()",
+            "cannot read 'finale\\(\\)'; did you mean 'final'\\? Allowed are count, final, peak, strobe, times",
+        ),
         ("batch = 4", "bach = 4", "unknown key 'sweep.bach'; allowed are grid, keep, batch; did you mean 'batch'"),
         (SCENARIO[SCENARIO.index("[sweep.grid]") :], "", "'sweep.grid' is missing"),
     ],

@@ -205,22 +205,39 @@ def run_of(path: Path) -> Path:
     return path.with_suffix("") if path.name.endswith(".nc.d") else path
 
 
-def report(path: Path, out: Path | None, frames: int) -> Path:
-    """Write the report of a stored run, or what the ending of `out` names, and print its path."""
+def report(paths: list[Path], out: Path | None, frames: int) -> Path:
+    """Write the report of a stored run, or what the ending of `out` names, or compare runs; print its path."""
     import carom
 
-    if path.suffix == ".zarr":
-        from carom.reports.sweeps import sweep_report
-
-        page = sweep_report(carom.load_sweep(path), out or path.with_suffix(".html"), path.stem.replace("_", " "))
-        print(page)
-        return page
-    path = run_of(path)
-    target = out or path.with_suffix(".html")
+    path, *others = map(run_of, paths)
+    target = out or path.with_name("comparison.html" if others else f"{path.stem}.html")
     if target.exists():
         print(f"carom: replacing {target}", file=sys.stderr)
-    print(written(carom.load(path), target, frames))
-    return target
+    if others:
+        page = carom.report(by_name([path, *others]), target, frames=frames)
+    elif path.suffix == ".zarr":
+        from carom.reports.sweeps import sweep_report
+
+        page = sweep_report(carom.load_sweep(path), target, path.stem.replace("_", " "))
+    else:
+        page = written(carom.load(path), target, frames)
+    print(page)
+    return page
+
+
+def by_name(paths: list[Path]) -> dict[str, Any]:
+    """Stored runs by the names of their files, with their folders where names are the same."""
+    import carom
+
+    if sweeps := [path for path in paths if path.suffix == ".zarr"]:
+        msg = f"{sweeps[0]} is a sweep: runs can be compared, a sweep has a report of its own"
+        raise ValueError(msg)
+    stems = [path.stem for path in paths]
+    names = stems if len(set(stems)) == len(stems) else [str(path.with_suffix("")) for path in paths]
+    if len(set(names)) < len(names):
+        msg = "the same run is named twice: a comparison needs different ones"
+        raise ValueError(msg)
+    return {name: carom.load(path) for name, path in zip(names, paths)}
 
 
 def written(run: Any, target: Path, frames: int) -> Path:

@@ -29,8 +29,8 @@ def record(text: str, known: Mapping[str, Any] = registered) -> Any:
         name = node.func if isinstance(node, ast.Call) else node
         if not isinstance(name, ast.Name) or name.id not in known:
             close = did_you_mean(name.id, known) if isinstance(name, ast.Name) else ""
-            allowed = ", ".join(sorted(known))
-            msg = f"cannot read '{short}'; allowed are {allowed} with numbers as arguments{close}"
+            what = f"cannot read '{short}'{close}{' Allowed' if close else '; allowed'}"
+            msg = f"{what} are {', '.join(sorted(known))} with numbers as arguments"
             raise ValueError(msg)
         arguments = node if isinstance(node, ast.Call) else None
         positional = [build(a) for a in arguments.args] if arguments else []

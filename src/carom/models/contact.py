@@ -37,6 +37,7 @@ def falling_mass(
         params={"weight": mass * gravity},
         contacts=Contacts(_height, restitution=restitution),
         labels=("z",),
+        units="m",
     )
     return system, State([height], [velocity])
 

@@ -98,7 +98,7 @@ def mass_on_sphere(
         >>> mass, state = carom.models.mass_on_sphere(radius=2.0, angle=0.2)
     """
     params = {"weight": real(mass * gravity), "radius": real(radius)}
-    system = System(mass, _height, params=params, contacts=Contacts(_above_sphere), labels=("x", "y"))
+    system = System(mass, _height, params=params, contacts=Contacts(_above_sphere), labels=("x", "y"), units="m")
     outside = radius * (1 + 4 * np.finfo(float).eps)  # rounding must not start under the surface
     xp = numpy_for(angle)
     return system, State([outside * xp.sin(angle), outside * xp.cos(angle)], [0.0, 0.0])

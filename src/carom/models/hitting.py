@@ -8,6 +8,7 @@ import numpy as np
 from carom.arguments import numpy_for, real, whole
 from carom.mechanisms import Mechanism, Plane, RigidBody, joints
 from carom.models.registry import model
+from carom.models.tops import IN_SPACE
 from carom.state import Numbers, State
 from carom.systems.contact import FrictionElements
 from carom.systems.system import System
@@ -31,7 +32,7 @@ def bouncing_rod(
     position = numpy_for(height).array([0.0, height])
     rod = RigidBody.rod(mass, length, position=position, rotation=angle, velocity=(1.0, 0.0), name="rod")
     floor = Plane((0, 1), friction=friction, restitution=restitution)
-    mechanism = Mechanism([rod], planes=[floor], gravity=gravity)
+    mechanism = Mechanism([rod], planes=[floor], gravity=gravity, units=("m", "m", "rad"))
     return mechanism.system, mechanism.state
 
 
@@ -53,7 +54,7 @@ def bouncing_box(
     position = numpy_for(height).array([0.0, 0.0, height])
     box = RigidBody.box(mass, sides, position=position, rotation=tilt, velocity=(0.5, 0.0, 0.0), name="box")
     floor = Plane((0, 0, 1), friction=friction, restitution=restitution)
-    mechanism = Mechanism([box], planes=[floor], gravity=gravity)
+    mechanism = Mechanism([box], planes=[floor], gravity=gravity, units=IN_SPACE)
     return mechanism.system, mechanism.state
 
 
@@ -88,7 +89,7 @@ def rimless_wheel(
         name="wheel",
     )
     g = gravity * xp.array([xp.sin(slope), -xp.cos(slope)])
-    mechanism = Mechanism([wheel], planes=[Plane((0, 1), friction=friction)], gravity=g)
+    mechanism = Mechanism([wheel], planes=[Plane((0, 1), friction=friction)], gravity=g, units=("m", "m", "rad"))
     return mechanism.system, mechanism.state
 
 
@@ -135,7 +136,7 @@ def dominoes(
         rough = {"friction": friction, "restitution": restitution}
         offset = 0.5 * real(width)
         faces.append(Plane((-1, 0), offset, of=f"domino {i}", touches=[f"domino {i - 1}"], **rough))
-    mechanism = Mechanism(bodies, hinges, planes=faces, gravity=gravity)
+    mechanism = Mechanism(bodies, hinges, planes=faces, gravity=gravity, units=("m", "m", "rad") * count)
     return mechanism.system, mechanism.state
 
 
@@ -182,6 +183,7 @@ def bead_on_hoop(
         constraints=_hoop,
         friction=FrictionElements(_hoop_slip, _hoop_friction),
         labels=("x", "z"),
+        units="m",
     )
     xp = numpy_for(radius, angle)
     return system, State(radius * xp.array([xp.sin(angle), -xp.cos(angle)]), np.zeros(2))

@@ -11,6 +11,7 @@ from carom.arguments import numpy_for, real, whole
 from carom.mechanisms import Mechanism, RigidBody, Spring, joints
 from carom.mechanisms.rotations import space_rotation
 from carom.models.registry import model
+from carom.models.tops import IN_SPACE
 from carom.state import State
 from carom.systems.system import System
 
@@ -62,6 +63,7 @@ def n_four_bar(
         Heights(jnp.asarray(mass * gravity * carried)),
         constraints=Rods(jnp.asarray(length * anchors), jnp.asarray(real(length))),
         labels=[f"{axis}{i}" for i in range(count) for axis in "xy"],
+        units="m",
     )
     return system, State(B.reshape(-1), xp.tile(xp.array([speed, 0.0]), count))
 
@@ -88,7 +90,7 @@ def bricard(length: float = 1.0, mass: float = 1.0, axial: float = 1e-3, gravity
     for i in range(6):
         axis = np.cross(along[i], along[(i + 1) % 6])
         hinges.append(joints.revolute(names[i], names[i + 1], at=l * corners[i + 1], axis=axis, name=f"hinge {i}"))
-    mechanism = Mechanism(bodies, hinges, gravity=gravity * np.array([0.0, -1.0, 0.0]))
+    mechanism = Mechanism(bodies, hinges, gravity=gravity * np.array([0.0, -1.0, 0.0]), units=5 * IN_SPACE)
     return mechanism.system, mechanism.state
 
 
@@ -141,6 +143,7 @@ def flyball_governor(
         forces={"dampers": _governor_dampers},
         params={name: real(value) for name, value in numbers.items()},
         labels=("shaft", "rods", "slider"),
+        units=("rad", "rad", "m"),
     )
     return system, State([0.0, np.pi / 6, real(length) * np.cos(np.pi / 6)], [2 * np.pi, 0.0, 0.0])
 
@@ -190,5 +193,5 @@ def stewart_platform(
     inertia = mass * numpy_for(mass).asarray([1.0, 1.0, 2.0]) * 0.25 * 0.5**2
     plate = RigidBody(mass, inertia, (0.0, 0.0, 1.0), name="plate", markers={f"leg {i}": heads[i] for i in range(6)})
     dampers = [Spring(f"plate.leg {i}", feet[i], damping=damping) for i in range(6)]
-    mechanism = Mechanism([plate], springs=dampers, potential={"legs": legs}, gravity=gravity)
+    mechanism = Mechanism([plate], springs=dampers, potential={"legs": legs}, gravity=gravity, units=IN_SPACE)
     return mechanism.system, mechanism.state

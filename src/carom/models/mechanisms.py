@@ -240,7 +240,13 @@ def four_bar(
     J = xp.array([-l * xp.sin(q), l * xp.cos(q)])
     v = xp.array([rate, *xp.linalg.solve(J[:, 1:], -J[:, 0] * rate)])
     constraints = Loop(jnp.asarray(l), jnp.asarray(real(ground)))
-    system = System(AngleMass(jnp.asarray(a)), AnglePotential(jnp.asarray(w)), constraints=constraints)
+    system = System(
+        AngleMass(jnp.asarray(a)),
+        AnglePotential(jnp.asarray(w)),
+        constraints=constraints,
+        labels=("crank", "coupler", "rocker"),
+        units="rad",
+    )
     return system, State(q, v)
 
 

@@ -108,6 +108,7 @@ def super_ball(
         params={"weight": mass * gravity, "radius": real(radius), "ceiling": real(ceiling)},
         contacts=contacts,
         labels=("x", "y", "phi"),
+        units=("m", "m", "rad"),
     )
     return system, State([0.0, ceiling - radius, 0.0], [1.0, -1.0, 0.0])
 
@@ -185,5 +186,6 @@ def painleve_rod(
         params={"weight": mass * gravity, "half_length": real(half_length)},
         contacts=Contacts(_tip_height, slip=_tip_place, friction=friction),
         labels=("x", "y", "phi"),
+        units=("m", "m", "rad"),
     )
     return system, State([0.0, height, angle], [speed, 0.0, 0.0])

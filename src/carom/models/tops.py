@@ -10,6 +10,8 @@ from carom.models.registry import model
 from carom.state import Numbers, State
 from carom.systems.system import System
 
+IN_SPACE = ("m", "m", "m", "1", "1", "1", "1")  # units of place and quaternion
+
 
 @model(t1=40.0, h=0.02, method="IRK(gauss(3))")
 def free_top(inertia: Numbers = (1.0, 2.0, 3.0), spin: Numbers = (0.01, 2.0, 0.0)) -> tuple[System, State]:
@@ -50,7 +52,7 @@ def tippe_top(
         radius=(0.015, 0.005),
         name="top",
     )
-    mechanism = Mechanism([top], planes=[Plane((0, 0, 1), friction=friction)], gravity=gravity)
+    mechanism = Mechanism([top], planes=[Plane((0, 0, 1), friction=friction)], gravity=gravity, units=IN_SPACE)
     return mechanism.system, mechanism.state
 
 
@@ -81,5 +83,5 @@ def rolling_disk(
         name="disk",
     )
     rolls = joints.rolling("disk", radius=radius, axis=xp.array([0.0, c, -s]))
-    mechanism = Mechanism([disk], [rolls], gravity=gravity)
+    mechanism = Mechanism([disk], [rolls], gravity=gravity, units=IN_SPACE)
     return mechanism.system, mechanism.state

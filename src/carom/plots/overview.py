@@ -6,13 +6,12 @@ from typing import Any
 
 import matplotlib
 import numpy as np
-from matplotlib.figure import Figure
 
 from carom.files.resuming import with_system
 from carom.plain import describe, spelt
 from carom.plots.contacts import contact_forces
 from carom.plots.energy import energies
-from carom.plots.style import canvas, styled
+from carom.plots.style import Shown, canvas, styled
 from carom.plots.trajectories import trajectories
 from carom.systems.system import System
 
@@ -21,7 +20,7 @@ _LONGEST_NAME = 60
 
 
 @styled
-def overview(run: Any, title: str = "", *, system: System | None = None) -> Figure:
+def overview(run: Any, title: str = "", *, system: System | None = None) -> Shown:
     """Coordinates, velocities, energies and contact forces over time; of many coordinates, a dozen evenly spaced ones.
 
     Args:

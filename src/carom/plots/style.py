@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from io import BytesIO
-from typing import Any, ParamSpec, TypeVar
+from os import PathLike
+from typing import IO, Any, ParamSpec, TypeVar
 
 import matplotlib
 import numpy as np
@@ -72,6 +73,10 @@ def styled(fn: Callable[P, R]) -> Callable[P, R]:
 class Shown(Figure):
     """A figure that notebooks show, free of pyplot."""
 
+    def savefig(self, fname: str | PathLike[Any] | IO[Any], **options: Any) -> None:
+        """Write it to a file, as matplotlib does."""
+        super().savefig(fname, **options)
+
     def _repr_png_(self) -> bytes:
         picture = BytesIO()
         self.savefig(picture, format="png", dpi=self.dpi)
@@ -79,7 +84,7 @@ class Shown(Figure):
 
 
 @styled
-def canvas(rows: int = 1, columns: int = 1, width: float = 0.0, height: float = 0.0) -> tuple[Figure, np.ndarray]:
+def canvas(rows: int = 1, columns: int = 1, width: float = 0.0, height: float = 0.0) -> tuple[Shown, np.ndarray]:
     """A figure with a grid of axes, as an array of shape (rows, columns).
 
     Args:

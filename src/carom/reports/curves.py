@@ -24,7 +24,7 @@ def plots(run: Any, model: str | None = None) -> list[Plain]:
     c, (labels, units) = run.columns, names_of(run)
     found = [
         *vectors("coordinates", c["t"], c["q"], labels, units),
-        *vectors("velocities", c["t"], c["v"], labels, speeds(run, units)),
+        *vectors("velocities", c["t"], c["v"], speed_labels(labels), speeds(run, units)),
         *pictures(run, model),
         *energies(run),
         *(contacts(run) if touching(run) else ()),
@@ -75,14 +75,27 @@ def time_unit(run: Any) -> str:
 
 
 def si(run: Any, unit: str) -> str:
-    """The unit, where coordinates are given in metres and radians."""
+    """The unit, where coordinates are given in metres, radians and plain numbers."""
     units = set(names_of(run)[1])
-    return unit if units and units <= {"m", "rad"} else ""
+    return unit if units and units <= {"m", "rad", "1"} else ""
 
 
 def speeds(run: Any, units: tuple[str, ...]) -> tuple[str, ...]:
-    """Units of the velocities, where these are the rates of the coordinates."""
-    return tuple(f"{unit}/s" if unit else "" for unit in units) if are_rates(run) else ()
+    """Units of the velocities, where these are the rates of the coordinates or those of bodies in space."""
+    if are_rates(run):
+        return tuple(f"{unit}/s" if unit else "" for unit in units)
+    names = speed_labels(run.labels)
+    in_space = names != run.labels and bool(si(run, "m"))
+    return tuple("rad/s" if ".spin " in name else "m/s" for name in names) if in_space else ()
+
+
+def speed_labels(labels: tuple[str, ...]) -> tuple[str, ...]:
+    """Names of the velocities: those of the coordinates, of quaternions p0 to p3 the three angular velocities."""
+    spins = {"p1": "spin x", "p2": "spin y", "p3": "spin z"}
+    parted = [label.rpartition(".") for label in labels]
+    if not any(body and axis == "p0" for body, _, axis in parted):
+        return labels
+    return tuple(f"{body}.{spins.get(axis, axis)}" for body, _, axis in parted if axis != "p0")
 
 
 def are_rates(run: Any) -> bool:
@@ -249,7 +262,8 @@ def modes(t: np.ndarray, rows: np.ndarray, names: list[str] | None = None) -> Pl
 def pictures(run: Any, model: str | None) -> list[Plain]:
     """Displacements, velocities, strains and contact forces over place and time, where bodies stand in a row."""
     c, system = run.columns, getattr(run, "system", None)
-    if c["q"].shape[1] <= _MOST_LINES or getattr(system, "is_listed", False):
+    scattered = getattr(system, "is_listed", False) or any("." in label for label in run.labels)
+    if c["q"].shape[1] <= _MOST_LINES or scattered:
         return []
     unit = names_of(run)[1][0] if names_of(run)[1] else ""
     found = [

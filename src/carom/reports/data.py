@@ -9,7 +9,8 @@ import numpy as np
 from carom.plain import spelt
 from carom.plots.contacts import laws_in
 from carom.reports.curves import at, event_times, names_of, plots, si, thinned, time_unit
-from carom.reports.drawings import Draw, draw
+from carom.reports.drawings import Draw, draw, register
+from carom.reports.drawings.assembled import assembled
 from carom.reports.drawings.contacts import with_contacts
 from carom.reports.evidence import evidence
 from carom.reports.packing import single
@@ -75,13 +76,17 @@ def frame_times(run: Any, frames: int) -> np.ndarray:
 
 
 def picture_of(run: Any, times: np.ndarray, drawing: Draw | None = None) -> Drawing:
-    """The drawing of a run at some times: the one given, that of the model, or the coordinates as such."""
+    """The drawing of a run at some times: the one given, that of the model or mechanism, or the coordinates as such."""
     model, arguments = origin_of(run)
     c = run.columns
     finite = np.isfinite(c["q"]).all(axis=1)
     q = at(c["t"][finite], c["q"][finite], times) if finite.any() else np.zeros((len(times), c["q"].shape[1]))
     arguments = arguments | {"t": times}
-    picture = draw(model, q, arguments, names_of(run)[0]) if drawing is None else drawing(q, arguments)
+    if drawing is not None:
+        picture = drawing(q, arguments)
+    else:
+        picture = None if model in register or not hasattr(run, "system") else assembled(run.system, q)
+        picture = picture or draw(model, q, arguments, names_of(run)[0])
     return with_contacts(run, picture, times, q)
 
 

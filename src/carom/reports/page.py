@@ -111,7 +111,7 @@ def page(data: dict[str, Any]) -> str:
     return re.sub(r"\{\{([\w.]+)\}\}", lambda place: parts[place[1]], parts["page.html"])
 
 
-_SCRIPTS = ("page", "series", "plots", "strips", "planes", "scene", "space", "player", "view")
+_SCRIPTS = ("page", "series", "paper", "plots", "strips", "planes", "scene", "space", "player", "view")
 _ASSETS = ("page.html", "page.css", *(f"{name}.js" for name in _SCRIPTS))
 
 

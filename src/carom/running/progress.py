@@ -26,6 +26,7 @@ class Bar(Progress):
     def __init__(self, t0: float, t1: float, delay: float, what: str = "t ="):
         self.t0, self.t1, self.delay, self.what = t0, t1, delay, what
         self.started = time.perf_counter()
+        self.since: tuple[float, int] | None = None  # time and steps of the first telling, when all is compiled
         self.bar: Any = None
         self.task: Any = None
 
@@ -44,11 +45,13 @@ class Bar(Progress):
 
     def update(self, t: float, steps: int, note: str = "") -> None:
         """Move the bar."""
-        elapsed = time.perf_counter() - self.started
-        if self.bar is None and elapsed >= self.delay:
+        now = time.perf_counter()
+        if self.bar is None and now - self.started >= self.delay:
             self.show()
+        before, done = self.since or (self.started, 0)
+        self.since = self.since or (now, steps)
         if self.bar is not None:
-            note = f"{note}, {steps} steps, {steps / elapsed:,.0f}/s".removeprefix(", ")
+            note = f"{note}, {steps} steps, {(steps - done) / (now - before):,.0f}/s".removeprefix(", ")
             self.bar.update(self.task, completed=abs(t - self.t0), t=t, note=note)
 
     def __exit__(self, *_: Any) -> None:

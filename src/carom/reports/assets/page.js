@@ -41,7 +41,7 @@ const RAMP = [[68, 1, 84], [59, 82, 139], [33, 145, 140], [94, 201, 98], [253, 2
 function hue(i, n) {
   if (n <= HUES.length) return colour(HUES[i]);
   const part = (i / (n - 1)) * 0.8 + (isDark() ? 0.2 : 0), at = Math.min(part * 4, 3.999), k = Math.floor(at);
-  return `rgb(${RAMP[k].map((c, j) => Math.round(c + (at - k) * (RAMP[k + 1][j] - c))).join(" ")})`;
+  return `rgb(${RAMP[k].map((c, j) => Math.round(c + (at - k) * (RAMP[k + 1][j] - c))).join(", ")})`;
 }
 
 // A canvas fitted to its box (or to that of another) and to the density of the screen; its context counts CSS pixels.

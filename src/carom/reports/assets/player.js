@@ -111,7 +111,9 @@ by("caption").textContent = data.caption;
 by("thinned").textContent = data.thinned || "";
 table(by("evidence"), data.evidence);
 table(by("provenance"), data.provenance);
-for (const [name, text] of data.again) {
+const own = location.pathname.split("/").pop(); // empty inside a notebook
+const embedded = /\.html?$/.test(own) ? [["this report in a page of yours", el("iframe", { src: own, title: data.title, width: "100%", height: "700" }).outerHTML]] : [];
+for (const [name, text] of [...data.again, ...embedded]) {
   const code = el("pre", { textContent: text, tabIndex: 0 }), button = el("button", { type: "button", textContent: "copy", "aria-label": `copy ${name}` });
   button.addEventListener("click", () => {
     getSelection().selectAllChildren(code);
@@ -119,7 +121,7 @@ for (const [name, text] of data.again) {
   });
   by("again").append(el("h3", {}, name, button), code);
 }
-by("again-card").hidden = !data.again.length;
+by("again-card").hidden = !by("again").childElementCount;
 if (data.runs) {
   by("runs-card").hidden = false;
   table(by("runs"), data.runs.rows, data.runs.names);

@@ -12,7 +12,8 @@ class Plot {
     this.legend = el("div", { className: "legend" });
     this.tools = el("span", { className: "tools" });
     for (const [name, told, go] of this.exports()) this.tools.append(el("button", { type: "button", textContent: name, "aria-label": `${told} of ${this.title}`, title: told, onclick: go }));
-    const heading = el("h2", {}, this.unit ? `${this.title} [${this.unit}]` : this.title, this.tools);
+    this.entries = [];
+    const heading = el("h2", {}, this.heading(), this.tools);
     this.card = el("section", { className: "card plot" }, heading, this.canvas, this.legend);
     place.append(this.card);
     this.listen();
@@ -20,9 +21,10 @@ class Plot {
   }
 
   exports() {
-    return [["png", "picture", () => saved(`${this.title}.png`, this.canvas.toDataURL())], ["csv", "numbers", () => saved(`${this.title}.csv`, "data:text/csv," + encodeURIComponent(this.csv()))]];
+    return [["png", "picture", () => saved(`${this.title}.png`, asPng(this))], ["svg", "drawing", () => saved(`${this.title}.svg`, asSvg(this))], ["csv", "numbers", () => saved(`${this.title}.csv`, "data:text/csv," + encodeURIComponent(this.csv()))]];
   }
   csv() { return ""; }
+  heading() { return this.unit ? `${this.title} [${this.unit}]` : this.title; }
 
   // The place of a pointer as a time, and back.
   timeAt(px) { const [a, b] = link.range; return a + ((px - this.area.left) / (this.area.right - this.area.left)) * (b - a); }
@@ -82,7 +84,10 @@ class Plot {
   }
 
   paintLayer() {
-    const [g, w, h] = fitted(this.layer, this.canvas);
+    this.paintOn(...fitted(this.layer, this.canvas));
+    this.canvas.setAttribute("aria-label", this.described());
+  }
+  paintOn(g, w, h) {
     g.font = "11px system-ui, sans-serif";
     this.axis = this.vertical();
     this.area = { left: this.margin(g), right: w - 10, top: 6, bottom: h - 20 };
@@ -92,7 +97,6 @@ class Plot {
     g.save();
     this.paint(g, this.area);
     g.restore();
-    this.canvas.setAttribute("aria-label", this.described());
   }
   vertical() { return null; }
   margin(g) { return Math.max(54, ...(this.axis ? this.axis.marks.map((v) => g.measureText(label(v)).width + 12) : [])); }
@@ -131,6 +135,7 @@ class Plot {
   // A legend whose entries are buttons where they can be hidden.
   key(entries) {
     this.values = {};
+    this.entries = entries;
     this.legend.replaceChildren(...entries.map(([ink, name, hides]) => {
       const value = el("span", { className: "value" }), mark = el("b");
       mark.style.background = ink;

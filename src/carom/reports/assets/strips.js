@@ -29,7 +29,7 @@ class Modes extends Plot {
 }
 
 class Picture extends Plot {
-  exports() { return super.exports().slice(0, 1); }
+  exports() { return super.exports().slice(0, 2); }
   paint(g, area) {
     if (!this.bitmap || this.bitmapDark !== isDark()) this.fill();
     g.textAlign = "right";

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from carom.plots.contacts import column_owners, laws_in
-from carom.reports.drawings.points import touches_of, walls_of
+from carom.reports.drawings.assembled import corner_touches
+from carom.reports.drawings.points import plane_of, touches_of, walls_of
 from carom.reports.shapes import Arrows, Circles, Drawing, Touches, framed, places
 from carom.solvers.contact_laws import Laws
 from carom.systems.contact_rows import Event
@@ -25,12 +26,16 @@ def with_contacts(run: Any, picture: Drawing, times: np.ndarray, q: np.ndarray) 
     laws, c = laws_in(run), run.columns
     if laws is None or "impulse" not in c or run.system.is_listed or len(c["t"]) < 2:
         return picture
-    touches = picture.touches or (None if picture.in_space else touches_of(run.system, laws, times, q))
+    touches = picture.touches or _touches(run.system, picture, laws, times, q)
     n = laws.contacts + laws.elements
     if touches is None or framed(touches.points).shape[1] != n or n > _MOST:
         return picture
     size = _size(picture)
-    walls = [] if picture.touches or not laws.contacts else walls_of(run.system, q, size)
+    walls = (
+        []
+        if plane_of(run.system.labels) is None or picture.touches or not laws.contacts
+        else walls_of(run.system, q, size)
+    )
     where = np.broadcast_to(framed(touches.points), (len(times), n, 3 if picture.in_space else 2))
     row = np.clip(np.searchsorted(c["t"], times), 1, len(c["t"]) - 1)
     force = _forces(c, touches, laws, row)
@@ -41,6 +46,12 @@ def with_contacts(run: Any, picture: Drawing, times: np.ndarray, q: np.ndarray) 
     over = [*_dots(c, laws, row, where, size), Arrows(where, arrows), *rings]
     told = "; ".join(filter(None, [picture.caption, "red: contact forces, scaled to the drawing"]))
     return replace(picture, shapes=[*walls, *picture.shapes, *over], caption=told)
+
+
+def _touches(system: Any, picture: Drawing, laws: Laws, times: np.ndarray, q: np.ndarray) -> Touches | None:
+    """Where corners of a mechanism touch, or where forces act on the point (x, y)."""
+    found = corner_touches(system, q, laws.contacts + laws.elements)
+    return found or (None if picture.in_space else touches_of(system, laws, times, q))
 
 
 def _size(picture: Drawing) -> float:
