@@ -28,6 +28,7 @@ from carom.systems.features import NONSMOOTH
 from carom.systems.system import System
 
 _BUFFER_BYTES = 32e6
+_TOGETHER = 8  # rows are written at once; 4 and 16 of them took longer
 _SMALL = 64  # numbers: XLA calls arrays up to this small, 512 bytes
 _NARROW = 1000  # numbers in a row; writing fewer costs less than deciding not to
 traces = 0
@@ -208,7 +209,7 @@ def advance(
 
 
 def narrow_turn(tried: Any, running: Any, loop: Any) -> Any:
-    """Attempts until they have left a few rows, which are written together.
+    """Attempts until they have left a few rows, which are written together; till then columns lie in small arrays.
 
     They are a loop of their own, which does not touch the buffer and holds small arrays only, and of kernels outside
     it there are few. XLA then runs all of them one after the other, without its thread pool.
@@ -216,23 +217,24 @@ def narrow_turn(tried: Any, running: Any, loop: Any) -> Any:
     carry, buffer, counts = loop
     rows, width = counts[0], buffer.shape[1]
     few = together(width)
+    borders = list(range(_SMALL // few, width, _SMALL // few)) if few > 1 else []
 
     def one(inner):
         carry, packed, counts, _ = inner
         new, row = tried(carry)
         emitted = row.keep | (row.k < carry.k)
-        packed = _put(packed, pack(row), counts[0] - rows)
+        packed = [_put(some, x, counts[0] - rows) for some, x in zip(packed, jnp.split(pack(row), borders))]
         counts = _counted(counts, emitted)
         return new, packed, counts, running((new, None, counts)) & (counts[0] - rows < few)
 
-    start = (carry, jnp.zeros((few, width)), counts, jnp.asarray(True))
+    start = (carry, jnp.split(jnp.zeros((few, width)), borders, axis=1), counts, jnp.asarray(True))
     carry, packed, counts, _ = jax.lax.while_loop(lambda inner: inner[3], one, start)
-    return carry, jax.lax.dynamic_update_slice_in_dim(buffer, packed, rows, 0), counts
+    return carry, jax.lax.dynamic_update_slice_in_dim(buffer, jnp.concatenate(packed, axis=1), rows, 0), counts
 
 
 def together(width: int) -> int:
     """How many rows of this width are written together."""
-    return max(1, _SMALL // width)
+    return _TOGETHER if width <= _SMALL else 1
 
 
 def wide_turn(tried: Any, running: Any, loop: Any) -> Any:
