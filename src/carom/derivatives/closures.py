@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import jax
-from jax.core import Tracer
 
-from carom.running.functions import Same, reading
+from carom.running.functions import reads_traced
 
 
 def refuse_closures(tree: Any) -> None:
     """Raise where a user's function reads a traced number from around it: no derivative would see it."""
     for function in jax.tree.leaves(tree):
         if callable(function) and not isinstance(function, (jax.Array, type)):
-            for name, thing in reading(function).items():
-                if isinstance(thing, Same) and isinstance(thing.thing(), Tracer):
-                    msg = (
-                        f"a function of the system reads '{name}', a number that is being differentiated, from around "
-                        f"it: give System(params={{'{name}': {name}}}) and an argument p, and write p['{name}']"
-                    )
-                    raise TypeError(msg)
+            name = reads_traced(function)
+            if name is not None:
+                msg = (
+                    f"a function of the system reads '{name}', a number that is being differentiated, from around "
+                    f"it: give System(params={{'{name}': {name}}}) and an argument p, and write p['{name}']"
+                )
+                raise TypeError(msg)

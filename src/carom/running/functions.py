@@ -222,6 +222,12 @@ def _class_attributes(kind: type) -> dict[str, Any]:
     return {n: x for base in reversed(kind.__mro__) if _is_users(base) for n, x in vars(base).items()}
 
 
+def reads_traced(function: Any) -> str | None:
+    """The name of a traced number that a function reads from around it, if there is one."""
+    found = reading(function).items()
+    return next((name for name, x in found if isinstance(x, Same) and isinstance(x.thing(), Tracer)), None)
+
+
 def _reached(kind: type, attributes: frozenset[str] | set[str]) -> frozenset[str]:
     """The attributes named, and those that the methods among them name."""
     there, reached, new = _class_attributes(kind), frozenset(), frozenset(attributes)

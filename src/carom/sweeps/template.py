@@ -12,14 +12,13 @@ import jax
 import jax.extend
 import jax.numpy as jnp
 import numpy as np
-from jax.core import Tracer
 from jaxtyping import Array
 
 from carom.arguments import judged, postponed_judgements
 from carom.keep.keeps import Keeps
 from carom.methods.base import AbstractMethod
 from carom.running.asking import caution, instants, refuse_features, refuse_kinds, stride
-from carom.running.functions import Same, reading
+from carom.running.functions import reads_traced
 from carom.running.loop import Problem, Start
 from carom.state import State, reals, shortened
 from carom.stepping.base import AbstractStepping
@@ -252,14 +251,13 @@ def _depends(traced: Any) -> list[bool]:
 def _refuse_closures(functions: list[Any]) -> None:
     """Raise where a function reads a parameter other than through the system's params."""
     for function in functions:
-        if callable(function):
-            for name, thing in reading(function).items():
-                if isinstance(thing, Same) and isinstance(thing.thing(), Tracer):
-                    msg = (
-                        f"build: a function of the system reads '{name}', a parameter of the sweep, from around it: "
-                        f"give it System(params={{'{name}': {name}}}) and an argument p, and write p['{name}']"
-                    )
-                    raise TypeError(msg)
+        name = reads_traced(function) if callable(function) else None
+        if name is not None:
+            msg = (
+                f"build: a function of the system reads '{name}', a parameter of the sweep, from around it: "
+                f"give it System(params={{'{name}': {name}}}) and an argument p, and write p['{name}']"
+            )
+            raise TypeError(msg)
 
 
 def _refuse_rows(keeps: Keeps) -> None:
