@@ -27,6 +27,7 @@ def system_html(system: System) -> str:
         "a method must handle": ", ".join(sorted(system.features)) or "nothing beyond a potential",
         "coordinates": ", ".join(system.labels) or "not named",
         "units": ", ".join(system.units) or "not given",
+        "unit of time": system.time_unit or "not given",
     }
     if system.origin is not None:
         rows = {"model": system.origin.name, "arguments": system.origin.arguments} | rows

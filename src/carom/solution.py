@@ -7,16 +7,14 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
+from carom import over_rows
 from carom.account import Account
 from carom.arguments import users_frame
-from carom.interpolation import between, jet
+from carom.interpolation import between
 from carom.methods.base import AbstractMethod
 from carom.rows import Column
-from carom.running.compiled import compiled
 from carom.state import Carry, Clock, State, Status, reals
 from carom.stepping.base import AbstractStepping
 from carom.systems.backward import backward
@@ -119,6 +117,11 @@ class Solution:
         return self.system.units
 
     @property
+    def time_unit(self) -> str:
+        """Unit of the time, if it has one."""
+        return self.system.time_unit
+
+    @property
     def instants(self) -> np.ndarray:
         """Start, jumps of the forces, and the end that was asked for."""
         return np.asarray(self.carry.instants)
@@ -183,9 +186,9 @@ class Solution:
     @cached_property
     def account(self) -> Account:
         """Energies and residuals of the saved rows."""
-        n, rows = len(self), repeated_last(len(self))
+        n, rows = len(self), over_rows.repeated_last(len(self))
         t, q, v, system = self.elapsed[rows], self.q[rows], self.v[rows], self.running
-        kinetic, potential = (np.asarray(e)[:n] for e in energies(system, t, q, v))
+        kinetic, potential = (np.asarray(e)[:n] for e in over_rows.energies(system, t, q, v))
         extra = {
             name.removeprefix("extra."): values for name, values in self.columns.items() if name.startswith("extra.")
         }
@@ -195,12 +198,12 @@ class Solution:
             extra["contact work"] = self.work
             totals["contact work"] = self.contact_work
         if system.contacts is not None and not system.is_listed:
-            extra["penetration"] = np.maximum(-np.asarray(_gaps(system, t, q))[:n], 0.0)
+            extra["penetration"] = np.maximum(-np.asarray(over_rows.gaps(system, t, q))[:n], 0.0)
         if self.carry.pairs is not None:
             deepest, means = np.asarray(self.carry.pairs.depths).tolist()
             totals |= {"deepest penetration": deepest, "mean penetration": means / max(int(self.carry.k), 1)}
         if system.constraints is not None:
-            extra["drift"] = np.asarray(_drift(system, t, q))[:n]
+            extra["drift"] = np.asarray(over_rows.drift(system, t, q))[:n]
         if not np.isfinite(potential).all():
             when = self.t[np.argmax(~np.isfinite(potential))]
             warnings.warn(f"the potential is not finite at t = {when:.9g}", stacklevel=users_frame())
@@ -232,13 +235,13 @@ class Solution:
         v_left_limit = self.columns.get("v_minus", self.columns["v"])
         mode = self.columns["mode"][right] if "mode" in self.columns else None
         ends = [
-            (rows[i], self.q[i], np.asarray(_velocities(system, False, rows[i], self.q[i], v[i])))
+            (rows[i], self.q[i], np.asarray(over_rows.velocities(system, False, rows[i], self.q[i], v[i])))
             for i, v in ((left, self.v), (right, v_left_limit))
         ]
         inner = ((system.beside(t, side), q, v) for (t, q, v), side in zip(ends, (1, -1)))  # forces may jump
-        jets = [_jets(system, self.method, *end, mode) for end in inner]
+        jets = [over_rows.jets(system, self.method, *end, mode) for end in inner]
         q, v = between(ends, jets, times)
-        v = np.asarray(_velocities(system, True, times, q, v))
+        v = np.asarray(over_rows.velocities(system, True, times, q, v))
         exact = times == rows[right]
         return np.where(exact[:, None], self.q[right], q), np.where(exact[:, None], self.v[right], v)
 
@@ -303,48 +306,3 @@ class Solution:
         from carom.files.storage import save
 
         save(self, path)
-
-
-def repeated_last(n: int) -> np.ndarray:
-    """Indices of n rows, the last repeated up to a power of two: runs of other lengths share compiled programs."""
-    return np.minimum(np.arange(1 << (n - 1).bit_length()), n - 1)
-
-
-@compiled
-def energies(system: System, t: Any, q: Any, v: Any) -> tuple[jax.Array, jax.Array]:
-    """Kinetic and potential energy of rows."""
-
-    def one(row):
-        t, q, v = row
-        return system.kinetic_energy(t, q, v), system.potential_energy(t, q)
-
-    return jax.lax.map(one, (jnp.asarray(t), jnp.asarray(q), jnp.asarray(v)))
-
-
-@compiled
-def _gaps(system: System, t: Any, q: Any) -> jax.Array:
-    return jax.lax.map(lambda row: system.gaps(*row), (jnp.asarray(t), jnp.asarray(q)))
-
-
-@compiled
-def _drift(system: System, t: Any, q: Any) -> jax.Array:
-    return jax.lax.map(lambda row: system.constraint(*row), (jnp.asarray(t), jnp.asarray(q)))
-
-
-@compiled
-def _velocities(system: System, outer: bool, t: Any, q: Any, v: Any) -> jax.Array:
-    """The velocities of rows the user sees, or those a method steps."""
-    convert = system.outer_velocity if outer else system.inner_velocity
-    return jax.lax.map(lambda row: convert(*row), (jnp.asarray(t), jnp.asarray(q), jnp.asarray(v)))
-
-
-@compiled
-def _jets(system: System, method: AbstractMethod, t: Any, q: Any, v: Any, mode: Any) -> Any:
-    """First and second derivatives of q and v at rows; only q' where contact forces are not known."""
-
-    def one(row):
-        *place, mode = row
-        field = method.field(system, mode)
-        return ((system.rate(*place), None), None) if field is None else jet(field, *place)
-
-    return jax.lax.map(one, (jnp.asarray(t), jnp.asarray(q), jnp.asarray(v), mode))

@@ -53,3 +53,21 @@ def test_columns_share_named_dimensions():
     assert {"impulse", "mode", "event", "work"} <= {name for name in data if data[name].dims == ("time", "law")}
     assert set(data.sizes) == {"time", "coordinate", "law"}
     assert len(sol.to_pandas()) == len(sol)
+
+
+def test_the_unit_of_time_reaches_velocities_files_and_reports(tmp_path):
+    spring = carom.System(1.0, lambda q: 0.5 * q @ q, labels=["x"], units="mm", time_unit="ms")
+    run = carom.simulate(spring, carom.State([1.0], [0.0]), carom.StormerVerlet(), t1=0.5, h=0.1)
+    assert run.to_xarray().time.units == "ms"
+    assert run.to_xarray().v.units == "mm ms-1"
+    run.save(tmp_path / "run.nc")
+    stored = carom.load(tmp_path / "run.nc")
+    assert stored.time_unit == "ms"
+    page = carom.report(stored, tmp_path / "run.html").read_text()
+    assert '"time_unit":"ms"' in page
+    assert "mm/ms" in page
+    assert "mm/s" not in page
+    assert carom.System(1.0, units="m").time_unit == "s"
+    assert carom.System(1.0).time_unit == ""
+    with pytest.raises(TypeError, match="time_unit must be a text such as 'ms'"):
+        carom.System(1.0, time_unit=3)

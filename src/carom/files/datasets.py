@@ -19,6 +19,7 @@ import xarray
 from carom._config import __version__
 from carom.plain import describe
 from carom.solution import Solution
+from carom.systems.contact_rows import laws_of
 from carom.systems.system import System
 
 _SHARED = {
@@ -58,6 +59,8 @@ def to_dataset(solution: Solution) -> xarray.Dataset:
     coords: dict[str, Any] = {"time": solution.t}
     if solution.system.labels:
         coords["coordinate"] = list(solution.system.labels)
+    if any(group.names for group in solution.system.contact_groups):
+        coords["law"] = laws_of(solution.system, solution.state).called_laws
     data = xarray.Dataset(variables, coords, attributes(solution))
     for name, long_name in _LONG_NAMES.items():
         if name in data.variables:
@@ -122,13 +125,16 @@ def gone_on(run: Solution) -> dict[str, Any]:
 
 
 def _with_units(data: xarray.Dataset, system: System) -> xarray.Dataset:
-    """Units of the coordinates: one for all as an attribute, else one per coordinate."""
-    units = system.units
+    """Units of the time, and of the coordinates: one for all as an attribute, else one per coordinate."""
+    units, second = system.units, system.time_unit
+    for name in ("time", "h") if second else ():
+        if name in data.variables:
+            data[name].attrs["units"] = second
     if len(set(units)) == 1:
         if "q" in data:
             data["q"].attrs["units"] = units[0]
         if system.rates and "v" in data:
-            data["v"].attrs["units"] = f"{units[0]} s-1"
+            data["v"].attrs["units"] = f"{units[0]} {second}-1"
     elif len(units) == data.sizes.get("coordinate"):
         data = data.assign_coords(unit=("coordinate", list(units)))
     return data

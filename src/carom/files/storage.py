@@ -85,6 +85,11 @@ class Loaded(Solution):
         return tuple(map(str, np.asarray(self.data.get("unit", [one] if one else []))))
 
     @property
+    def time_unit(self) -> str:
+        """Unit of the time, if it has one."""
+        return str(self.data["time"].attrs.get("units", "s" if self.units else ""))
+
+    @property
     def instants(self) -> np.ndarray:
         """Start, jumps of the forces, and the end that was asked for."""
         return self.data["carry.instants"].to_numpy()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from carom.over_rows import energies
 from carom.running.evidence import created_energy as created_energy
-from carom.solution import Solution, energies
+from carom.solution import Solution
 from carom.systems.system import System
 
 

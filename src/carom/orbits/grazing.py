@@ -11,8 +11,8 @@ import numpy as np
 
 from carom.orbits.arclength import Course, Point
 from carom.orbits.orbit import Orbit
+from carom.over_rows import repeated_last
 from carom.running.compiled import compiled
-from carom.solution import repeated_last
 from carom.systems.contact_rows import Event
 from carom.systems.system import System
 

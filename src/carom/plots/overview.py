@@ -43,7 +43,8 @@ def overview(run: Any, title: str = "", *, system: System | None = None) -> Show
             axes.set_prop_cycle(color=matplotlib.colormaps["viridis"](np.linspace(0.0, 0.9, len(shown))))
     trajectories(solution, shown, of="q", labels=[names[i] for i in shown], axes=top, linewidth=1.0)
     moving = [i for i in shown if i < solution.v.shape[1]]
-    rates = with_units(solution.system, n, "/s")
+    second = solution.system.time_unit
+    rates = with_units(solution.system, n, f"/{second}")
     told = [rates[i] for i in moving] if rates != names and solution.system.rates else None
     trajectories(solution, moving, of="v", labels=told, axes=middle, linewidth=1.0)
     energies(solution, axes=bottom)
@@ -52,8 +53,8 @@ def overview(run: Any, title: str = "", *, system: System | None = None) -> Show
     if len(set(solution.system.units)) == 1:
         top.set_ylabel(f"q [{solution.system.units[0]}]")
         if solution.system.rates:
-            middle.set_ylabel(f"v [{solution.system.units[0]}/s]")
-    grid[-1, 0].set_xlabel("time $t$ [s]" if any(solution.system.units) else "time $t$")
+            middle.set_ylabel(f"v [{solution.system.units[0]}/{second}]")
+    grid[-1, 0].set_xlabel(f"time $t$ [{second}]" if second else "time $t$")
     for axes in grid[:, 0]:
         if axes.get_legend() is not None:
             axes.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.0, 1.0))

@@ -14,12 +14,11 @@ from carom.reports.curves import (
     energies,
     evenly,
     event_times,
+    length_unit,
     lines,
     names_of,
     points,
-    si,
     thinned,
-    time_unit,
 )
 from carom.reports.data import NUMBERS, frame_times, picture_of, stage, subtitle, told_thinning, view_box
 from carom.reports.drawings import Draw
@@ -55,8 +54,8 @@ def compared(runs: Runs, frames: int, title: str = "", drawing: Draw | None = No
     return stage(beside({name: picture_of(run, times, drawing) for name, run in runs.items()}), times) | {
         "title": title or "comparison of runs",
         "subtitle": f"{len(runs)} runs, t = {low:.6g} to {high:.6g}; first: {subtitle(first)}",
-        "time_unit": time_unit(first),
-        "length_unit": si(first, "m"),
+        "time_unit": first.time_unit,
+        "length_unit": length_unit(first),
         "plots": found,
         "thinned": told_thinning(left, max(map(len, runs.values()))),
         "runs": {"names": names, "rows": rows},

@@ -41,7 +41,7 @@ def touching(run: Any) -> bool:
 def course(run: Any) -> list[Plain]:
     """How the run went: sizes of steps, estimated errors, orders, residuals, work, times between events."""
     c, t = run.columns, run.columns["t"][1:]
-    found = [lines("step size", t, {"h": c["h"][1:]}, scale="log", unit=time_unit(run))]
+    found = [lines("step size", t, {"h": c["h"][1:]}, scale="log", unit=run.time_unit)]
     for name, title in (("error", "estimated error / tolerance"), ("residual", "residual")):
         if name in c and np.any(c[name] > 0):
             found.append(lines(title, t, {title: c[name][1:]}, scale="log"))
@@ -51,7 +51,7 @@ def course(run: Any) -> list[Plain]:
     when = event_times(run)
     if len(when) > 3:
         gaps = {"time since the event before": (when[1:], np.diff(when))}
-        found.append(lines("time between events", t, gaps, scale="log", unit=time_unit(run)))
+        found.append(lines("time between events", t, gaps, scale="log", unit=run.time_unit))
     return found
 
 
@@ -69,21 +69,21 @@ def names_of(run: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return run.labels, each_unit(run.units, run.columns["q"].shape[1])
 
 
-def time_unit(run: Any) -> str:
-    """Seconds, where coordinates have units."""
-    return "s" if any(names_of(run)[1]) else ""
+def length_unit(run: Any) -> str:
+    """Metres, where coordinates are given in metres, radians and plain numbers."""
+    units = set(names_of(run)[1])
+    return "m" if units and units <= {"m", "rad", "1"} else ""
 
 
 def si(run: Any, unit: str) -> str:
-    """The unit, where coordinates are given in metres, radians and plain numbers."""
-    units = set(names_of(run)[1])
-    return unit if units and units <= {"m", "rad", "1"} else ""
+    """The unit, where lengths are in metres and times in seconds."""
+    return unit if length_unit(run) and run.time_unit == "s" else ""
 
 
 def speeds(run: Any, units: tuple[str, ...]) -> tuple[str, ...]:
     """Units of the velocities, where these are the rates of the coordinates or those of bodies in space."""
     if are_rates(run):
-        return tuple(f"{unit}/s" if unit else "" for unit in units)
+        return tuple(f"{unit}/{run.time_unit}" if unit else "" for unit in units)
     names = speed_labels(run.labels)
     in_space = names != run.labels and bool(si(run, "m"))
     return tuple("rad/s" if ".spin " in name else "m/s" for name in names) if in_space else ()
@@ -268,7 +268,7 @@ def pictures(run: Any, model: str | None) -> list[Plain]:
     unit = names_of(run)[1][0] if names_of(run)[1] else ""
     found = [
         space_time("displacements", c["t"], c["q"], unit),
-        space_time("velocities", c["t"], c["v"], f"{unit}/s" if unit else ""),
+        space_time("velocities", c["t"], c["v"], f"{unit}/{run.time_unit}" if unit else ""),
     ]
     if model in _ROWS_OF_BODIES:
         found.append(space_time("compression of neighbours", c["t"], c["q"][:, :-1] - c["q"][:, 1:], unit))

@@ -8,7 +8,7 @@ import numpy as np
 
 from carom.plain import spelt
 from carom.plots.contacts import laws_in
-from carom.reports.curves import at, event_times, names_of, plots, si, thinned, time_unit
+from carom.reports.curves import at, event_times, length_unit, names_of, plots, thinned
 from carom.reports.drawings import Draw, draw, register
 from carom.reports.drawings.assembled import assembled
 from carom.reports.drawings.contacts import with_contacts
@@ -39,8 +39,8 @@ def payload(
     return stage(picture, times) | {
         "title": title or (origin_of(run)[0] or "carom run").replace("_", " "),
         "subtitle": subtitle(run),
-        "time_unit": time_unit(run),
-        "length_unit": si(run, "m"),
+        "time_unit": run.time_unit,
+        "length_unit": length_unit(run),
         "plots": found,
         "thinned": told_thinning(left, len(run.columns["t"])),
         "events": events(run),

@@ -171,6 +171,13 @@ class Laws(eqx.Module):
         """Name or number of a contact."""
         return self.names[i] if self.names and self.names[i] else str(i)
 
+    @property
+    def called_laws(self) -> list[str]:
+        """Names or numbers of all laws: of contacts, of their friction, of friction elements."""
+        n = self.contacts
+        friction = [f"{self.called(i)} friction" for i in self.contact_of_law[n : n + self.frictions]]
+        return [*map(self.called, range(n)), *friction, *(f"element {i}" for i in range(self.elements))]
+
 
 def _blocks(groups: tuple[Group, ...], row: int) -> Iterator[Block]:
     first = 0

@@ -58,13 +58,14 @@ class Equations(eqx.Module):
     structure: str = eqx.field(static=True)
     labels: tuple[str, ...] = eqx.field(static=True)
     units: tuple[str, ...] = eqx.field(static=True)
+    time_unit: str = eqx.field(static=True)
     origin: Origin | None = eqx.field(static=True)
 
     # ---- what there is ------------------------------------------------------------------------------------------
 
     @property
     def rates(self) -> bool:
-        """Whether the velocities are the rates of the coordinates, so that they have their units per second."""
+        """Whether the velocities are the rates of the coordinates, so that they have their units per unit of time."""
         return self.kinematics is None and self.shift is None and self.hamiltonian is None
 
     @property

@@ -56,6 +56,7 @@ class System(Equations):
         structure: "auto", "dense" or "tridiagonal": what carom may assume of the Jacobians of the forces.
         labels: names of the coordinates, for plots and files.
         units: units of the coordinates, one for all or one each, for plots and files.
+        time_unit: unit of the time, for plots and files; seconds where coordinates have units.
 
     Example:
         >>> pendulum = carom.System(mass=1.0, potential=lambda q: 9.81 * (1 - jnp.cos(q[0])))
@@ -80,6 +81,7 @@ class System(Equations):
         structure: str = "auto",
         labels: Sequence[str] = (),
         units: str | Sequence[str] = (),
+        time_unit: str = "",
     ):
         self.mass = user_function(mass, "mass", ("q",), ("t", "q")) if callable(mass) else given_mass(mass)
         named = potential if isinstance(potential, Mapping) else {} if potential is None else {CONSERVATIVE: potential}
@@ -119,6 +121,8 @@ class System(Equations):
             raise TypeError(msg)
         self.labels = texts(labels, "labels", "a list of names, one per coordinate")
         self.units = texts((units,) if isinstance(units, str) else units, "units", "a text, or a list of texts")
+        (given,) = texts((time_unit,), "time_unit", "a text such as 'ms'")
+        self.time_unit = given or ("s" if any(self.units) else "")
         self.origin = None
 
     @classmethod

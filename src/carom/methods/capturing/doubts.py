@@ -2,10 +2,31 @@
 
 from __future__ import annotations
 
+import warnings
+from typing import Any
+
 import numpy as np
 from jaxtyping import Array
 
 from carom.methods.capturing.active_set import Point
+from carom.state import Status
+from carom.systems.features import NONSMOOTH
+
+
+def explained(at: Point, closed: Array, located: Array, status: Status) -> str:
+    """Which law is about to have an event, or cannot be satisfied."""
+    if status in (Status.NO_CONSISTENT_MODE, Status.SEVERAL_CONSISTENT_MODES):
+        return most_doubtful(at, closed | located)
+    return next_to_fall(at, closed) if status is Status.EVENT_NOT_LOCATED else ""
+
+
+def warn_of_redundancy(solution: Any) -> None:
+    """Say so where active constraints depended on each other."""
+    redundant = solution.columns.get("extra.redundant", np.zeros(1)) > 0
+    if redundant.any() and NONSMOOTH & solution.system.features:
+        when = float(solution.t[np.argmax(redundant)])
+        msg = f"active constraints were redundant at t = {when:.6g}: their multipliers are those of least squares"
+        warnings.warn(msg, stacklevel=5)
 
 
 def most_doubtful(at: Point, taking_part: Array) -> str:

@@ -19,7 +19,6 @@ its normal force; both end at located events, after which the modes of all laws 
 from __future__ import annotations
 
 import copy
-import warnings
 from typing import Any
 
 import equinox as eqx
@@ -32,7 +31,7 @@ from carom.arguments import is_traced, numbers
 from carom.methods.base import SMOOTH, AbstractMethod, Derivative, Gives
 from carom.methods.capturing.active_set import Motion, onto_active, survey
 from carom.methods.capturing.coefficients import Coefficients
-from carom.methods.capturing.doubts import most_doubtful, next_to_fall
+from carom.methods.capturing.doubts import explained, warn_of_redundancy
 from carom.methods.capturing.hunt import Hunt
 from carom.methods.capturing.location import Aim, Found, Search
 from carom.methods.capturing.margins import at_rest, headings, margins, resolved
@@ -132,10 +131,10 @@ class EventCapturing(AbstractMethod):
         self.theta = numbers(theta, "EventCapturing: theta", nonnegative=True)
         self.most_events = numbers(most_events, "EventCapturing: most_events", positive=True)
         scalars = {"C": self.C, "theta": self.theta, "most_events": self.most_events}
-        several = [name for name, value in scalars.items() if value.ndim]
-        if several:
-            msg = f"EventCapturing: {several[0]} must be one number, got shape {scalars[several[0]].shape}"
-            raise ValueError(msg)
+        for name, value in scalars.items():
+            if value.ndim:
+                msg = f"EventCapturing: {name} must be one number, got shape {value.shape}"
+                raise ValueError(msg)
         if not is_traced(self.theta) and self.theta > 1:
             msg = f"EventCapturing: theta must lie in [0, 1], got {theta}"
             raise ValueError(msg)
@@ -186,9 +185,8 @@ class EventCapturing(AbstractMethod):
     def caution(self, system: System, state: State, longest: float | None, span: float) -> None:
         """Slip that begins in a plane turns at an unlimited rate."""
         del longest, span
-        if not (self.tableau.explicit and Feature.FRICTION in system.features):
-            return
-        if 2 in laws_of(system, state).directions:
+        rough = self.tableau.explicit and Feature.FRICTION in system.features
+        if rough and 2 in laws_of(system, state).directions:
             msg = "EventCapturing: friction in a plane needs an implicit tableau such as carom.radau_iia(3)"
             raise ValueError(msg)
 
@@ -345,15 +343,8 @@ class EventCapturing(AbstractMethod):
         """Which law is about to have an event, or cannot be satisfied."""
         if status is Status.TOO_MANY_EVENTS:
             return f"There were more than most_events = {int(self.most_events)} without a whole step between them."
-        at = survey(system, state.t, state.q, state.v)
-        if status in (Status.NO_CONSISTENT_MODE, Status.SEVERAL_CONSISTENT_MODES):
-            return most_doubtful(at, memory.modes.closed | memory.located)
-        return next_to_fall(at, memory.modes.closed) if status is Status.EVENT_NOT_LOCATED else ""
+        return explained(survey(system, state.t, state.q, state.v), memory.modes.closed, memory.located, status)
 
     def review(self, solution: Any) -> None:
         """Warn of constraints that depended on each other."""
-        redundant = solution.columns.get("extra.redundant", np.zeros(1)) > 0
-        if redundant.any() and NONSMOOTH & solution.system.features:
-            when = float(solution.t[np.argmax(redundant)])
-            msg = f"active constraints were redundant at t = {when:.6g}: their multipliers are those of least squares"
-            warnings.warn(msg, stacklevel=4)
+        warn_of_redundancy(solution)
