@@ -151,7 +151,7 @@ def test_a_tolerance_in_place_of_a_method_chooses_as_solve_does():
 
     data = carom.sweep(spring, carom.Grid(k=[1.0, 4.0]), t1=3.0, rtol=1e-8, atol=1e-10)
     assert np.allclose(data.final_q[:, 0], np.cos([3.0, 6.0]), atol=1e-6)
-    assert data.attrs["method"] == "ExplicitRK"
+    assert data.attrs["method"] == "carom.ExplicitRK(carom.tableaux.explicit(5))"
 
 
 def closes_over(frequency, restitution):

@@ -91,11 +91,16 @@ class Builder:
     """The builder of a model with some of its parameters given; workers can be sent it."""
 
     model: str
-    parameters: dict[str, Any]
+    keywords: dict[str, Any]
+
+    @property
+    def func(self) -> Any:
+        """The model itself, as `functools.partial` calls it."""
+        return registry[self.model]
 
     def __call__(self, **more: Any) -> tuple[System, State]:
         """The model with these parameters too."""
-        return registry[self.model](**self.parameters, **more)
+        return self.func(**self.keywords, **more)
 
 
 @dataclass(frozen=True)

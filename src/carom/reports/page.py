@@ -52,11 +52,11 @@ def report(
     """
     target = checked(path, frames, numbers)
     if isinstance(run, (list, tuple, dict)):
-        runs = {name: _known(one, system) for name, one in named_solutions(run).items()}
-        return write(compared(runs, frames, title, drawing, numbers), target)
+        runs = {name: known(one, system) for name, one in named_solutions(run).items()}
+        return write(page(compared(runs, frames, title, drawing, numbers)), target)
     attributes = _solution(run).facts
     title = title or heading(attributes) or (origin_of(run)[0] or target.stem).replace("_", " ")
-    return write(payload(_known(run, system), frames, title, attributes, drawing, numbers), target)
+    return write(page(payload(known(run, system), frames, title, attributes, drawing, numbers)), target)
 
 
 def checked(path: Any, frames: Any, numbers: Any) -> Path:
@@ -94,28 +94,35 @@ def _solution(run: Any) -> Solution:
     return run
 
 
-def write(data: dict[str, Any], target: Path) -> Path:
-    """The page in a file, replaced atomically."""
+def write(text: str, target: Path) -> Path:
+    """A page in a file, replaced atomically."""
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(target.name + ".part")
-    partial.write_text(page(data), encoding="utf-8")
+    partial.write_text(text, encoding="utf-8")
     os.replace(partial, target)
     return target
 
 
 def page(data: dict[str, Any]) -> str:
-    """The HTML text; `<` is escaped, so that no label can end the script, and no text of a run is filled in twice."""
-    parts = {name: (resources.files("carom.reports") / "assets" / name).read_text("utf-8") for name in _ASSETS}
-    parts["title"] = html.escape(data["title"])
-    parts["data"] = json.dumps(packed(data), allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-    return re.sub(r"\{\{([\w.]+)\}\}", lambda place: parts[place[1]], parts["page.html"])
+    """The HTML text of a run or of several."""
+    return filled("page.html", packed(data))
 
 
-_SCRIPTS = ("page", "series", "paper", "plots", "strips", "planes", "scene", "space", "player", "view")
-_ASSETS = ("page.html", "page.css", *(f"{name}.js" for name in _SCRIPTS))
+def filled(template: str, data: dict[str, Any]) -> str:
+    """A page with its data, styles and scripts.
+
+    `<` is escaped, so that no label can end the script, and no text of a run is filled in twice.
+    """
+    told = {"title": html.escape(data["title"])}
+    told["data"] = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
+    return re.sub(r"\{\{([\w.]+)\}\}", lambda place: told.get(place[1]) or _asset(place[1]), _asset(template))
 
 
-def _known(run: Any, system: System | None) -> Any:
+def _asset(name: str) -> str:
+    return (resources.files("carom.reports") / "assets" / name).read_text("utf-8")
+
+
+def known(run: Any, system: System | None = None) -> Any:
     """A loaded run with its system where that is given or found by name, so that energies can be shown."""
     try:
         return with_system(run, system)

@@ -1,61 +1,120 @@
-"""The report of a sweep: one HTML file with a figure of what was kept, the cells that failed, and how to repeat one."""
+"""The report of a sweep: linked diagrams in one HTML file, in which a click on a cell shows its numbers and its run."""
 
 from __future__ import annotations
 
-import base64
-import html
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from carom.plots.sweeps import overview
+from carom.files.resuming import load
+from carom.reports.data import payload
+from carom.reports.page import checked, filled, known, page, write
 
-_MOST_FAILURES = 20
-_PAGE = """<!doctype html><html lang="en"><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title>
-<style>body{{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 1rem;
-color:#1f2328;background:#fff}}
-img{{max-width:100%}}td,th{{text-align:left;padding:.15rem .8rem .15rem 0;vertical-align:top}}</style>
-<main><h1>{title}</h1><p>{summary}</p>
-<img alt="what was kept, over the parameters" src="data:image/png;base64,{picture}">
-<h2>Question</h2><table>{facts}</table>{failures}</main></html>"""
+_NUMBERS = 400_000  # in all diagrams together
+_OF_A_RUN = 40_000  # numbers of the curves of a stored run
+_FRAMES = 300
+_MOST_DIAGRAMS = 8
+_SAMPLES = 200  # of a cell that are drawn
 
 
 def sweep_report(data: Any, path: Any, title: str = "sweep") -> Path:
-    """Write the report of a dataset of `carom.sweep`.
+    """Write the report of a dataset of `carom.sweep`, `carom.bifurcation`, `carom.basins` or `carom.load_sweep`.
+
+    Diagrams are linked: a cell chosen in one is marked in all, with its numbers and the lines that run it again; a cell
+    whose trajectory is stored plays. Of large sweeps every second, third, ... cell along each dimension is shown.
 
     Example:
         >>> sweep_report(carom.load_sweep("sweep.zarr"), "sweep.html")
     """
-    picture = BytesIO()
-    overview(data).savefig(picture, format="png", dpi=130)
-    status = data.status.values.ravel()
-    ran, failed = int((status == 0).sum()), int((status != 0).sum())
-    ranges = [f"{name} from {x.min():.6g} to {x.max():.6g} ({x.size})" for name, x in _parameters(data).items()]
-    page = _PAGE.format(
-        title=html.escape(title),
-        summary=html.escape(f"{ran} cells ran to their end, {failed} did not. " + "; ".join(ranges) + "."),
-        picture=base64.b64encode(picture.getvalue()).decode(),
-        facts="".join(f"<tr><th scope=row>{html.escape(k)}<td>{html.escape(str(v))}" for k, v in data.attrs.items()),
-        failures=_failures(data) if failed else "",
-    )
-    target = Path(path)
-    partial = target.with_name(f"part.{target.name}")
-    partial.write_text(page, encoding="utf-8")
-    return partial.replace(target)
+    target = checked(path, _FRAMES, _OF_A_RUN)
+    return write(filled("sweep.html", _payload(data, title)), target)
 
 
-def _parameters(data: Any) -> dict[str, np.ndarray]:
-    return {name: data[name].values for name in data.coords if set(data[name].dims) <= set(data.status.dims)}
+def _payload(data: Any, title: str) -> dict[str, Any]:
+    """All that the page shows, as plain data."""
+    stride, whole = _stride(data), data
+    dims = data.status.dims
+    data = data.isel({dim: slice(None, None, stride) for dim in dims})
+    ran = int((whole.status == 0).sum())
+    parameters = _parameters(data)
+    ranges = [f"{p['name']} from {min(p['values']):.6g} to {max(p['values']):.6g}" for p in parameters if _is_axis(p)]
+    told = f"{ran} cells ran to their end, {whole.status.size - ran} did not; " + ", ".join(ranges) + "."
+    thinned = "" if stride == 1 else f" Every {stride}. cell along each dimension is shown."
+    messages = {i: text for i, text in enumerate(data.message.values.ravel().tolist()) if text}
+    ends, steps = (data[name].values.ravel() if name in data else None for name in ("end_time", "step_size"))
+    axes = [p for p in parameters if _is_axis(p) and p["dim"] in range(len(dims))]
+    groups = next((p for p in parameters if p["name"] == "direction"), None)
+    runs = _runs(data)
+    first = next(iter(runs), int(np.argmax(data.status.values.ravel() == 0)))
+    return {
+        "title": title,
+        "summary": told + thinned,
+        "hint": "Click a diagram or use the arrow keys: the cell is marked in all of them, and shown below.",
+        "sizes": list(data.status.shape),
+        "parameters": parameters,
+        "axes": axes[: 2 if len(dims) == 2 and not groups else 1],
+        "groups": groups,
+        "diagrams": [_diagram(data, name) for name in _shown(data)],
+        "messages": messages,
+        "runs": runs,
+        "numbered": stride == 1,
+        "first": first,
+        "ends": None if ends is None else ends.tolist(),
+        "steps": None if steps is None else steps.tolist(),
+        "facts": [[name, str(value)] for name, value in data.attrs.items()],
+        **{name: str(data.attrs.get(name, "")) for name in ("build", "given", "method", "stepping")},
+    }
 
 
-def _failures(data: Any) -> str:
-    """The first cells that failed, with the numbers that repeat them."""
-    rows = []
-    for where in np.argwhere(data.status.values != 0)[:_MOST_FAILURES]:
-        cell = data.isel(dict(zip(data.status.dims, where.tolist())))
-        numbers = ", ".join(f"{name}={float(cell[name]):.12g}" for name in _parameters(data))
-        rows.append(f"<tr><td><code>build({html.escape(numbers)})</code><td>{html.escape(str(cell.message.item()))}")
-    return f"<h2>Cells that failed</h2><table>{''.join(rows)}</table>"
+def _stride(data: Any) -> int:
+    """Every how many cells along each dimension are shown."""
+    numbers = sum(min(_SAMPLES, data[name].size // data.status.size) * data.status.size for name in _shown(data))
+    return max(1, int(np.ceil((numbers / _NUMBERS) ** (1 / data.status.ndim))))
+
+
+def _is_axis(parameter: dict[str, Any]) -> bool:
+    return parameter["name"] != "direction" and not isinstance(parameter["values"][0], str)
+
+
+def _parameters(data: Any) -> list[dict[str, Any]]:
+    """Parameters and the dimension of the cells along which each changes."""
+    dims, found = data.status.dims, []
+    for name in data.coords:
+        if len(data[name].dims) == 1 and data[name].dims[0] in dims:
+            found.append(
+                {"name": str(name), "dim": dims.index(data[name].dims[0]), "values": data[name].values.tolist()}
+            )
+    return sorted(found, key=lambda p: p["dim"])
+
+
+def _shown(data: Any) -> list[str]:
+    """Numbers that have a diagram."""
+    hidden = ("status", "steps", "end_time", "step_size", "message", "trajectory", "fraction")
+    own = [str(name) for name, x in data.data_vars.items() if x.dtype.kind in "fiub" and not str(name).endswith("_t")]
+    return [name for name in own if name not in hidden and set(data.status.dims) <= set(data[name].dims)][
+        :_MOST_DIAGRAMS
+    ] or ["steps"]
+
+
+def _diagram(data: Any, name: str) -> dict[str, Any]:
+    """The numbers of all cells, of vectors the first coordinate."""
+    values = data[name].transpose(*data.status.dims, ...)
+    called = name
+    if values.dims[-1] in ("coordinate", "velocity_number"):
+        called = f"{name} of {values[values.dims[-1]].values[0]}" if values.dims[-1] in data.coords else f"{name}[0]"
+        values = values.isel({values.dims[-1]: 0})
+    flat = values.values.reshape(data.status.size, -1)[:, -_SAMPLES:].astype(float)
+    plain = [None if not np.isfinite(x) else float(f"{x:.7g}") for x in flat.ravel().tolist()]
+    return {"name": called, "per": flat.shape[1], "values": plain, "labels": name == "label"}
+
+
+def _runs(data: Any) -> dict[int, str]:
+    """Reports of the stored runs, by cell."""
+    files = data.trajectory.values.ravel().tolist() if "trajectory" in data else []
+    found = {}
+    for cell, file in enumerate(files):
+        if file and Path(file).exists():
+            run = known(load(file))
+            found[cell] = page(payload(run, _FRAMES, f"cell {cell}", run.facts, None, _OF_A_RUN))
+    return found

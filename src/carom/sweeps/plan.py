@@ -13,7 +13,9 @@ import numpy as np
 from carom._config import __version__
 from carom.arguments import did_you_mean, whole
 from carom.choice import planned
+from carom.plain import describe, spelt
 from carom.state import shortened
+from carom.stepping.base import AbstractStepping
 from carom.sweeps.cells import AbstractCells
 from carom.sweeps.template import Asked, Template, cell_of
 
@@ -72,9 +74,13 @@ class Plan:
     @property
     def facts(self) -> dict[str, str]:
         """What the sweep is, in words."""
-        build = getattr(self.asked.build, "__qualname__", type(self.asked.build).__name__)
-        versions = {"carom": __version__, "jax": jax.__version__}
-        return {"build": build, "method": type(self.asked.method).__name__, **versions}
+        build, given = getattr(self.asked.build, "func", self.asked.build), getattr(self.asked.build, "keywords", {})
+        name = getattr(build, "__qualname__", type(build).__name__)
+        known = f"carom.models.{name}" if build.__module__.startswith("carom.models.") else name
+        fixed = {"given": ", ".join(f"{key}={value!r}" for key, value in given.items())} if given else {}
+        method, stepping = spelt(describe(self.asked.method), "carom."), self.asked.stepping
+        steps = {"stepping": spelt(describe(stepping), "carom.")} if isinstance(stepping, AbstractStepping) else {}
+        return {"build": known, **fixed, "method": method, **steps, "carom": __version__, "jax": jax.__version__}
 
     @property
     def batches(self) -> list[Batch]:

@@ -24,6 +24,7 @@ from carom.sweeps.engine import Part
 from carom.sweeps.gathering import Gathered
 from carom.sweeps.plan import Batch, Plan
 from carom.sweeps.tables import Table
+from carom.sweeps.trajectories import with_trajectories
 
 if TYPE_CHECKING:
     import xarray
@@ -129,7 +130,7 @@ def load_sweep(path: Any) -> xarray.Dataset:
     if not gathered.done:
         msg = f"{path}: no batch is finished yet"
         raise ValueError(msg)
-    return gathered.dataset()
+    return with_trajectories(gathered.dataset(), path)
 
 
 def identity(plan: Plan) -> dict[str, dict[str, str]]:

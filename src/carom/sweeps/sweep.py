@@ -16,6 +16,7 @@ from carom.sweeps.gathering import Gathered
 from carom.sweeps.plan import Plan, plan
 from carom.sweeps.storage import Store
 from carom.sweeps.template import Asked
+from carom.sweeps.trajectories import chosen, store_trajectories, with_trajectories
 from carom.sweeps.workers import by_client, in_threads, size, workers
 from carom.systems.system import System
 
@@ -38,6 +39,7 @@ def sweep(
     batch: int | None = None,
     to: Any = None,
     client: Any = None,
+    trajectories: Any = (),
     progress: bool | Progress | None = None,
 ) -> xarray.Dataset:
     """Run one system with many sets of numbers, and keep a few numbers of each run.
@@ -65,6 +67,8 @@ def sweep(
             batches, and `carom.load_sweep` reads it at any time.
         client: who runs the batches in place of the threads of this process: a `concurrent.futures` executor of spawned
             processes, or a `dask.distributed.Client`.
+        trajectories: cells of which the whole run is stored in `to` as well: numbers of cells, or dicts of parameters,
+            of which the nearest cell is taken. Reports of the sweep play them; `trajectory` has their files.
         progress: as in `carom.simulate`.
 
     Example:
@@ -82,7 +86,15 @@ def sweep(
     asked = question(build, method, t1, h, stepping, rtol, keep, static)
     count = len(workers()) if client is None else size(client)
     made = plan(cells, asked, None if rtol is None else (rtol, atol), batch, count)
-    return run(made, to, client, progress).dataset()
+    numbers = chosen(cells, trajectories)
+    if numbers and to is None:
+        msg = "trajectories are stored with the sweep: give its folder, to='sweep.zarr'"
+        raise ValueError(msg)
+    data = run(made, to, client, progress).dataset()
+    if to is None:
+        return data
+    store_trajectories(made, numbers, to)
+    return with_trajectories(data, to)
 
 
 def question(

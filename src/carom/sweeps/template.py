@@ -32,6 +32,7 @@ _NUMBERS = (jax.Array, np.ndarray, np.generic, float)
 _AS_WRITTEN = {"xla_backend_optimization_level": 0}  # numbers as NumPy would compute them, without fused products
 _STATE_BYTES = 400  # of a run per coordinate, about: state, memory of the method, temporary arrays
 _ENDINGS = ("", "_t", "_q", "_v", "_index", "_number")  # of names of results
+_TAKEN = ("status", "steps", "message", "coordinate", "velocity_number", "end_time", "step_size", "trajectory")
 _SHAPES = "build: a shape, a whole number or an `if` depends on a parameter; name those parameters in static=(...)"
 
 
@@ -273,6 +274,6 @@ def _refuse_names(keeps: Keeps, parameters: tuple[str, ...]) -> None:
     """Raise where a result would bear the name of a parameter."""
     own = [f"{name}{ending}" for name in plain_names(keeps).values() for ending in _ENDINGS]
     for name in parameters:
-        if name in (*own, "status", "steps", "message", "coordinate", "velocity_number"):
+        if name in (*own, *_TAKEN):
             msg = f"'{name}' is the name of a parameter and of a result: give the keep another name, keep={{...}}"
             raise ValueError(msg)
