@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from carom import contact_problems, measures, papers, parts, plots, scenario
     from carom.ecosystem import to_diffrax
     from carom.files.resuming import load, resume
+    from carom.orbits.exponent_map import exponent_map
     from carom.orbits.identify import identify
     from carom.orbits.lyapunov import lyapunov
     from carom.orbits.orbit import periodic_orbit
@@ -95,6 +96,7 @@ else:
         "monte_carlo": ("carom.sweeps.tools", "monte_carlo"),
         "load_sweep": ("carom.sweeps.storage", "load_sweep"),
         "identify": ("carom.orbits.identify", "identify"),
+        "exponent_map": ("carom.orbits.exponent_map", "exponent_map"),
         "lyapunov": ("carom.orbits.lyapunov", "lyapunov"),
         "periodic_orbit": ("carom.orbits.orbit", "periodic_orbit"),
         "load": ("carom.files.resuming", "load"),
@@ -197,6 +199,7 @@ __all__ = [
     "consistent",
     "contact_problems",
     "explicit",
+    "exponent_map",
     "film",
     "final_state",
     "gauss",

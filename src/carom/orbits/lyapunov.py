@@ -14,6 +14,7 @@ from carom.arguments import plain_numbers, whole
 from carom.derivatives.final import final_state
 from carom.methods.base import AbstractMethod
 from carom.orbits.asking import failure, refuse_run
+from carom.orbits.statistics import mean_rates
 from carom.running.asking import chosen_stepping
 from carom.running.compiled import compiled
 from carom.running.signals import deferred, look
@@ -22,7 +23,6 @@ from carom.stepping.base import AbstractStepping
 from carom.systems.system import System
 
 _PARTS = 200  # of a run, at whose ends tangents are made orthogonal unless told otherwise
-_GROUPS = 20  # of parts whose means tell the error
 
 
 @dataclass(frozen=True)
@@ -152,11 +152,6 @@ def _part(flow: _Flow, state: State, tangents: Array, t1: Array) -> tuple[State,
 
 def _judged(times: np.ndarray, growth: np.ndarray, state: State) -> Lyapunov:
     """Exponents and their errors; the order is that of size."""
-    spans = np.diff(times)
-    exponents = growth.sum(axis=0) / spans.sum()
+    exponents, errors = mean_rates(growth, np.diff(times)[:, None])
     order = np.argsort(-exponents, kind="stable")
-    groups = [g for g in np.array_split(np.arange(len(spans)), _GROUPS) if len(g)]
-    with np.errstate(invalid="ignore"):
-        means = np.stack([growth[g].sum(axis=0) / spans[g].sum() for g in groups])
-        errors = means.std(axis=0, ddof=min(1, len(groups) - 1)) / np.sqrt(len(groups))
     return Lyapunov(exponents[order], errors[order], times, growth[:, order], state)

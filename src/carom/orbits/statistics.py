@@ -1,4 +1,4 @@
-"""What the Jacobian of a fit says about its parameters."""
+"""What the Jacobian of a fit says about its parameters, and means of what parts of a run say."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from carom.arguments import names_of, users_frame
 
 _ALIKE = 1e-10  # ratio of singular values of parameters that cannot be told apart
 _TAKES_PART = 0.1  # entry of a direction in which nothing changes
+_GROUPS = 20  # of parts of a run whose means tell the error
 
 
 def covariance(J: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
@@ -42,3 +43,12 @@ def stacked_names(parameters: dict[str, Any]) -> tuple[str, ...]:
         shape = np.shape(parameters[name])
         found += [name] if not shape else [f"{name}{list(i)}" for i in np.ndindex(shape)]
     return tuple(found)
+
+
+def mean_rates(growth: np.ndarray, spans: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Growth per time over all parts of a run (rows), and its standard error from means over groups of parts."""
+    groups = [g for g in np.array_split(np.arange(len(spans)), _GROUPS) if len(g)]
+    with np.errstate(invalid="ignore"):
+        means = np.stack([growth[g].sum(axis=0) / spans[g].sum(axis=0) for g in groups])
+        errors = means.std(axis=0, ddof=min(1, len(groups) - 1)) / np.sqrt(len(groups))
+    return growth.sum(axis=0) / spans.sum(axis=0), errors

@@ -76,7 +76,7 @@ class Plan:
         """What the sweep is, in words."""
         build, given = getattr(self.asked.build, "func", self.asked.build), getattr(self.asked.build, "keywords", {})
         name = getattr(build, "__qualname__", type(build).__name__)
-        known = f"carom.models.{name}" if build.__module__.startswith("carom.models.") else name
+        known = f"carom.models.{name}" if str(build.__module__).startswith("carom.models.") else name
         fixed = {"given": ", ".join(f"{key}={value!r}" for key, value in given.items())} if given else {}
         method, stepping = spelt(describe(self.asked.method), "carom."), self.asked.stepping
         steps = {"stepping": spelt(describe(stepping), "carom.")} if isinstance(stepping, AbstractStepping) else {}

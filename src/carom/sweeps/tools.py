@@ -78,7 +78,7 @@ def bifurcation(
     if not isinstance(cells, Grid):
         msg = f"bifurcation follows the first axis of a carom.Grid, got {shortened(cells)}"
         raise TypeError(msg)
-    asked = question(build, method, **_strobed(period, transient, kept, steps), static=())
+    asked = question(build, method, **strobed(period, transient, kept, steps), static=())
     lanes = cells.count // next(iter(cells.dims.values()))
     made = plan(cells, asked, None, lanes, 1)
     with ThreadPoolExecutor(len(follow)) as pool:
@@ -88,7 +88,7 @@ def bifurcation(
     return data
 
 
-def _strobed(period: Any, transient: int, kept: int, steps: int) -> dict[str, Any]:
+def strobed(period: Any, transient: int, kept: int, steps: int) -> dict[str, Any]:
     """The arguments of a sweep of a driven system that keeps its state once per period."""
     count = whole(transient, "transient", 0) + whole(kept, "kept", 1)
     whole(steps, "steps", 1)
@@ -165,7 +165,7 @@ def basins(
         >>> data = carom.basins(carom.models.driven_oscillator, starts, carom.MoreauMidpoint(), period=2 * np.pi / 2.8)
         >>> data.fraction
     """
-    data = sweep(build, cells, method, **_strobed(period, transient, kept, steps), progress=progress)
+    data = sweep(build, cells, method, **strobed(period, transient, kept, steps), progress=progress)
     points = np.concatenate([data.strobe_q.values, data.strobe_v.values], axis=-1)
     label = attractors(points.reshape(-1, *points.shape[-2:]), tolerance).reshape(data.status.shape)
     data["label"] = (data.status.dims, label)
