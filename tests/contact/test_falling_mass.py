@@ -34,6 +34,7 @@ def test_impacts_close_and_open_in_turn(falling):
     assert list(falling.events.kind[:4]) == ["closes", "opens"] * 2
 
 
+@pytest.mark.slow
 def test_all_substeps_make_the_resting_mass_rattle():
     system, state = carom.models.falling_mass()
     method = carom.Extrapolated(carom.MoreauMidpoint(), 4, 1e-8, 0.0, substeps="all")

@@ -101,6 +101,7 @@ def test_several_contacts_close_in_one_step():
     np.testing.assert_allclose(sol.v[-1], -v * [0.9, 0.5, 0.1], rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_newtons_cradle_of_two_simultaneous_contacts_keeps_energy_and_momentum():
     """A ball between two others, both gaps closed at once, elastic: Newton's law keeps both invariants."""
     system = carom.System(1.0, contacts=carom.Contacts(lambda q: jnp.diff(q) - 1.0, restitution=1.0))
@@ -141,6 +142,7 @@ def test_rod_on_a_hinge_hits_a_stop_like_its_reduced_model():
     assert full.account.worst["drift"] < 1e-7
 
 
+@pytest.mark.slow
 def test_hinge_does_not_drift_in_many_constant_steps_and_carries_the_rod():
     sol = carom.simulate(*hinged_rod(), carom.MoreauMidpoint(), t1=5.0, h=1e-3)
     assert sol.account.worst["drift"] < 1e-14
@@ -152,6 +154,7 @@ def test_hinge_does_not_drift_in_many_constant_steps_and_carries_the_rod():
     np.testing.assert_allclose(hanging.multiplier[-1], [0.0, -G], atol=1e-9)  # M v' = f - G^T multiplier
 
 
+@pytest.mark.slow
 def test_a_block_held_by_a_wall_and_by_friction_is_held_with_large_steps():
     block = carom.System(
         1.0,
@@ -170,6 +173,7 @@ def test_a_block_held_by_a_wall_and_by_friction_is_held_with_large_steps():
     assert abs(friction) <= 0.4 * 9.81 * (1 + 1e-12)
 
 
+@pytest.mark.slow
 def test_a_banded_mass_moves_like_the_same_matrix_written_out():
     system, state = carom.models.nonlinear_string(8, 0.8, 0.1)
     dense = eqx.tree_at(lambda s: s.mass, system, system.mass.dense())
