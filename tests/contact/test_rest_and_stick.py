@@ -77,6 +77,7 @@ def test_first_three_impacts_on_a_shaken_table():
     np.testing.assert_allclose(closes, impacts_on_shaken_table(3), atol=2 * h_min, rtol=0)
 
 
+@pytest.mark.slow
 def test_super_ball_with_tangential_restitution_comes_back():
     method = carom.Extrapolated(carom.MoreauMidpoint(), 4, atol=1e-9, rtol=0.0)
     runs = {}

@@ -43,7 +43,8 @@ def killed(path, arguments, count, delay):
     return process.wait() == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("moments", [1, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("moments", [1, 10])
 def test_a_run_killed_at_random_moments_resumes_bit_for_bit(moments, tmp_path, capsys):
     path, end = tmp_path / "newtons_cradle.nc", moments * PER_KILL
     chain, state = carom.models.newtons_cradle(5)

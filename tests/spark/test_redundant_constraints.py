@@ -49,6 +49,7 @@ def combinations(rng):
     return rng.normal(size=(8, 5)) * 10.0 ** rng.uniform(-2, 2, (8, 1))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_random_redundant_rows_move_like_an_independent_subset(name):
     method, h = METHODS[name]
@@ -99,6 +100,7 @@ def test_constraints_that_contradict_each_other_are_refused_with_what_is_left():
         carom.check(parting, carom.State([0.0], [0.0]))
 
 
+@pytest.mark.slow
 def test_a_contradiction_that_shows_later_ends_the_run():
     system = carom.System(1.0, constraints=lambda t, q: jnp.array([q[0] - jnp.sin(t), q[0] - t]))
     with pytest.raises(

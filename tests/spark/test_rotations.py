@@ -52,6 +52,7 @@ def exact(t1):
     return solve_ivp(rates, (0.0, t1), start, method="DOP853", rtol=1e-13, atol=1e-13).y[:, -1]
 
 
+@pytest.mark.slow
 def test_a_quaternion_is_followed_with_full_order_and_keeps_its_length():
     wanted, errors = exact(1.0), []
     for n in (25, 50, 100):
@@ -63,6 +64,7 @@ def test_a_quaternion_is_followed_with_full_order_and_keeps_its_length():
     assert errors[-1] < 1e-8
 
 
+@pytest.mark.slow
 def test_solve_takes_quaternions_with_constraints():
     sol = carom.solve(*top(), t1=1.0, rtol=1e-9)
     assert np.abs(np.r_[sol.q[-1, 3:], sol.v[-1, 3:]] - exact(1.0)).max() < 1e-8

@@ -6,7 +6,13 @@ import pytest
 import carom
 
 
-@pytest.mark.parametrize("stepping", [carom.Constant(0.05), carom.Reversible(1e-6)], ids=["constant", "reversible"])
+@pytest.mark.parametrize(
+    "stepping",
+    [
+        pytest.param(carom.Constant(0.05), id="constant"),
+        pytest.param(carom.Reversible(1e-6), id="reversible", marks=pytest.mark.slow),
+    ],
+)
 def test_a_stored_run_goes_on_bit_for_bit(tmp_path, stepping):
     system, state = carom.models.pendulum(rate=0.0)
     whole = carom.simulate(system, state, carom.Spark(3), t1=2.0, stepping=stepping)
@@ -20,6 +26,7 @@ def test_a_stored_run_goes_on_bit_for_bit(tmp_path, stepping):
         assert np.array_equal(carom.resume(tmp_path / "run.nc").q, whole.q)
 
 
+@pytest.mark.slow
 def test_reversible_steps_run_in_a_batch():
     system, state = carom.models.pendulum(rate=0.0)
     single = carom.simulate(system, state, carom.Spark(3), t1=2.0, stepping=carom.Reversible(1e-6))
