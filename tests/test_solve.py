@@ -69,6 +69,7 @@ def test_too_many_events_hand_over_to_time_stepping(bounced, tmp_path):
     assert np.allclose(carom.load(tmp_path / "run.nc", system=BALL[0]).t, sol.t, rtol=0, atol=1e-15)
 
 
+@pytest.mark.slow
 def test_a_pendulum_keeps_its_rod_and_its_energy():
     system = carom.System(1.0, lambda q: 9.81 * q[1], constraints=lambda q: q @ q - 1.0)
     sol = carom.solve(system, carom.State([1.0, 0.0], [0.0, 0.0]), 3.0)

@@ -53,6 +53,7 @@ def test_a_gap_that_becomes_nan_keeps_what_came_before():
     assert 4 <= len(error.value.solution) <= 7
 
 
+@pytest.mark.slow
 def test_initial_penetration_warns_and_goes_on():
     system, _ = carom.models.falling_mass()
     with pytest.warns(UserWarning, match="contact 0 starts with penetration: gap = -0.01"):

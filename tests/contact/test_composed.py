@@ -234,13 +234,8 @@ def test_neighbours_with_equally_many_directions_are_one_group():
     assert Laws([(1, 1), (2, 1), (0, 2), (1, 0)]) == Laws([(3, 1), (1, 0)])
 
 
-@pytest.mark.parametrize(
-    "laws",
-    [
-        pytest.param(MIXED, id="mixed"),
-        pytest.param(WITHOUT_ELEMENTS, id="without elements", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("laws", [MIXED, WITHOUT_ELEMENTS], ids=["mixed", "without elements"])
 def test_all_solvers_find_the_same_impulses_of_mixed_laws(laws):
     solvers = [carom.SemismoothNewton(), carom.PSOR(), carom.PJOR(), *([] if laws.elements else [InteriorPoint()])]
     problem = random_problem(laws, 3)

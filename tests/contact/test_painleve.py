@@ -66,6 +66,7 @@ def test_jammed_wedge_has_no_consistent_mode():
     assert len(error.value.solution) == 6  # everything before the wall is kept
 
 
+@pytest.mark.slow
 def test_a_solver_that_does_not_converge_is_an_error():
     system, state = carom.models.painleve_rod()
     method = carom.MoreauMidpoint(carom.PSOR(max_iter=1))

@@ -176,7 +176,8 @@ def touching(rng, laws):
     )
 
 
-@pytest.mark.parametrize("directions", [*(pytest.param(d, marks=pytest.mark.slow) for d in (0, 1)), 2])
+@pytest.mark.slow
+@pytest.mark.parametrize("directions", [0, 1, 2])
 def test_random_redundant_contacts_fulfil_their_laws(directions):
     laws = Laws([(8, directions)])
     solve = jax.jit(lambda problem: carom.SemismoothNewton()(problem, jnp.zeros(laws.rows)))

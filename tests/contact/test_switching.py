@@ -59,6 +59,7 @@ def test_saved_and_resumed_run_equals_an_uninterrupted_one(tmp_path, reference):
     same(carom.resume(tmp_path / "run.nc"), reference)
 
 
+@pytest.mark.slow
 def test_lanes_with_other_restitution_equal_single_runs():
     systems, states = zip(*(carom.models.falling_mass(restitution=e) for e in (0.3, 0.7, 0.9)))
     batch = carom.simulate_batch(systems, states, METHOD, t1=0.3, stepping=STEPPING)

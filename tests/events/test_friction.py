@@ -149,6 +149,7 @@ def sliding_reference():
     return y[2:], y[:2] + y[2:] * speed / 4, 3 + speed / 2
 
 
+@pytest.mark.slow
 def test_studers_sliding_mass_to_1e_10(masses):
     v_3, stop, when = sliding_reference()
     run = masses[0]
@@ -158,6 +159,7 @@ def test_studers_sliding_mass_to_1e_10(masses):
     assert run.events.time[0] == pytest.approx(when, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_growing_force_sets_a_mass_free_in_its_own_direction(masses):
     run = masses[1]
     assert list(run.events.kind) == ["slips", "sticks"]
@@ -265,6 +267,7 @@ def test_friction_stays_in_its_cone(inclines):
         assert run.impulse[1:, 0].min() > 0
 
 
+@pytest.mark.slow
 def test_friction_without_a_consistent_mode_is_an_error_that_names_time_and_contact():
     """The floor drags a sliding mass in harder than it pushes it out (Painleve)."""
     state = carom.State([0.0, 0.0, 0.0], [0.0, 0.0, 0.0], t=0.25)

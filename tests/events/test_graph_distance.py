@@ -72,12 +72,13 @@ def square(shift, jumps):
     return np.where(np.floor((T + shift) * jumps / 5) % 2, 1.0, -1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("x", "y", "wanted"),
     [
         pytest.param(square(0.0, 80), square(0.007, 80), 0.007, id="80 jumps"),
         pytest.param(  # three points of the grid
-            square(0.0, 20_000), square(0.00013, 20_000), 0.00015, id="20000 jumps", marks=pytest.mark.slow
+            square(0.0, 20_000), square(0.00013, 20_000), 0.00015, id="20000 jumps"
         ),
     ],
 )

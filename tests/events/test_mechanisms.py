@@ -62,6 +62,7 @@ def leaving(run):
     return int(np.argmin(np.abs(run.t - opens.time[0])))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("radius", "angle"), SPHERES)
 def test_the_mass_leaves_the_sphere_where_the_cosine_is_two_thirds(spheres, radius, angle):
     cosines = []
@@ -73,6 +74,7 @@ def test_the_mass_leaves_the_sphere_where_the_cosine_is_two_thirds(spheres, radi
     assert observed_order(PARTS, cosines) >= 2.5
 
 
+@pytest.mark.slow
 def test_the_drift_on_the_sphere_falls_with_order_p(spheres):
     drift = []
     for part in PARTS:
@@ -184,6 +186,7 @@ def test_redundant_contacts_warn_and_share_the_load():
     assert np.abs(run.q).max() < 1e-12
 
 
+@pytest.mark.slow
 def test_a_gap_that_jumps_is_an_error_that_names_time_and_contact_and_keeps_the_rest():
     with pytest.raises(
         carom.SimulationError, match=r"could not be located in the step from t = 0\.4.*Contact 1"

@@ -233,6 +233,7 @@ def test_files_carry_units_names_and_where_they_come_from(tmp_path):
     assert {"carom", "jax", "python", "command", "created", "method", "stepping"} <= set(data.attrs)
 
 
+@pytest.mark.slow
 def test_a_model_in_si_units_says_so_in_files_and_figures(tmp_path):
     chain, state = carom.models.bead_chain([0.01] * 3)
     sol = carom.simulate(chain, state, carom.TailoredTheta(), t1=1e-5, h=1e-6)

@@ -205,6 +205,7 @@ def test_in_a_mirrored_system_rates_change_their_sign_and_accelerations_do_not(n
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_batch_goes_back_as_its_single_runs(there, back):
     sols = carom.simulate_batch(DRIVEN, [there.state, carom.State([0.1], [0.2], 5.0)], GAUSS, t1=2.0, h=0.05)
     np.testing.assert_allclose(sols[0].q, back.q, rtol=1e-14)

@@ -98,6 +98,7 @@ def test_forces_are_seen_on_their_side_of_a_jump(t0, error):
     assert np.all(sol.v[sol.t <= t0 + 0.33] == 0)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:t0 =")
 def test_a_late_run_is_resumed_bit_for_bit_and_lands_on_jumps_behind_its_first_end(tmp_path):
     system = kicked(LATE + 1.33)

@@ -173,6 +173,7 @@ def ball(amplitude=0.0):
     return carom.System(1.0, weight, contacts=contacts, params={"amplitude": amplitude})
 
 
+@pytest.mark.slow
 def test_balls_on_a_shaken_table_are_strobed_in_a_batch_as_their_rows_say():
     table, start = PERIOD / 20, carom.State([0.3], [0.0])
     balls = [ball(a) for a in (0.01, 0.012, 0.02)]

@@ -14,7 +14,7 @@ CASES = {
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name == "two rates" else []) for name in CASES]
+    "name", [pytest.param(name, marks=[] if name == "one-step start" else pytest.mark.slow) for name in CASES]
 )
 def test_a_resumed_run_equals_one_that_was_never_interrupted(name, tmp_path):
     method, stepping = CASES[name]

@@ -18,6 +18,7 @@ def worst_drifts(quadrature):
     return [np.max(np.abs(p - p[0])) / p[0] for p in pseudo]
 
 
+@pytest.mark.slow
 def test_midpoint_drift_of_the_string_is_that_of_table_1():
     expected = [5.21e-8, 5.71e-6, 2.30e-5, 1.45e-8, 1.19e-5, 1.12e-4]
     np.testing.assert_allclose(worst_drifts("midpoint"), expected, rtol=0.02)

@@ -82,6 +82,7 @@ def test_distances_of_all_points_are_redundant_by_geometry():
     assert set(many.account.extra["redundant"][1:]) == {1}
 
 
+@pytest.mark.slow
 def test_a_redundant_start_is_projected():
     R = duplicates(np.random.default_rng(1))
     system, state = body(6, R)

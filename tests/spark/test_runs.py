@@ -6,13 +6,8 @@ import pytest
 import carom
 
 
-@pytest.mark.parametrize(
-    "stepping",
-    [
-        pytest.param(carom.Constant(0.05), id="constant"),
-        pytest.param(carom.Reversible(1e-6), id="reversible", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("stepping", [carom.Constant(0.05), carom.Reversible(1e-6)], ids=["constant", "reversible"])
 def test_a_stored_run_goes_on_bit_for_bit(tmp_path, stepping):
     system, state = carom.models.pendulum(rate=0.0)
     whole = carom.simulate(system, state, carom.Spark(3), t1=2.0, stepping=stepping)
@@ -36,6 +31,7 @@ def test_reversible_steps_run_in_a_batch():
     assert np.allclose(lanes[0].q[-1], single.q[-1], atol=1e-10)
 
 
+@pytest.mark.slow
 def test_interpolation_between_rows_stays_near_the_manifold():
     system, state = carom.models.pendulum(rate=0.0)
     sol = carom.simulate(system, state, carom.Spark(3), t1=2.0, h=0.05)

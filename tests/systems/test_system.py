@@ -139,6 +139,7 @@ def test_a_regularised_chain_moves_like_the_chain_itself():
     assert np.abs(np.asarray(smooth.state.v) - smooth.v[-1]).max() < 1e-15
 
 
+@pytest.mark.slow
 def test_forces_on_a_regularised_system_see_the_velocity_of_the_coordinates():
     drag = {"drag": lambda t, q, v: -0.5 * v}
     system = carom.System(1.0, lambda q: 0.5 * q @ q, drag, rate_damping={"conservative": 0.3})
