@@ -11,7 +11,6 @@ import pytest
 
 import carom
 from carom.files.text import record
-from carom.running.run import prepare
 from carom.solution import Column
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "09_shaken_block.py"
@@ -44,11 +43,10 @@ def test_type_checkers_know_every_public_name_and_no_other(tmp_path):
 def test_completion_offers_what_there_is_and_nothing_else():
     assert dir(carom) == sorted(carom.__all__)
     assert all(hasattr(carom, name) for name in carom.__all__)
-    method = carom.EventCapturing(carom.explicit(4))
-    sol = prepare(*carom.models.bouncing_ball(), method, 0.1, carom.Constant(0.05)).solution()
+    sol = carom.simulate(*carom.models.bouncing_ball(), carom.MoreauTheta(), t1=0.1, h=0.05)
     assert {"t", "q", "v", "h", "impulse", "mode", "account", "events"} <= set(dir(sol))
     assert "multiplier" not in dir(sol)
-    with pytest.raises(AttributeError, match="EventCapturing records no 'multiplier'"):
+    with pytest.raises(AttributeError, match="MoreauTheta records no 'multiplier'"):
         sol.multiplier  # noqa: B018
 
 
