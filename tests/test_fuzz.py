@@ -14,7 +14,8 @@ CHEAP = ("spring", "pendulum", "argument", "damaged file", "scenario", "resumed"
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if name == "pendulum" else []) for name in CHEAP]
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in ("pendulum", "damaged file") else []) for name in CHEAP],
 )
 @pytest.mark.parametrize("indices", [range(2), pytest.param(range(2, 12), marks=pytest.mark.slow)], ids=["few", "many"])
 def test_random_cases_agree_with_their_oracles(name, indices):

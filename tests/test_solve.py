@@ -55,6 +55,7 @@ def test_the_choice_says_what_was_picked_and_why_and_is_stored(bounced, tmp_path
     assert choice.method in bounced._repr_html_()
 
 
+@pytest.mark.slow
 def test_too_many_events_hand_over_to_time_stepping(bounced, tmp_path):
     plan = planned(*BALL, 3.5, 1e-4, 1e-7)
     with pytest.warns(UserWarning, match="too many events"):
@@ -94,6 +95,7 @@ def test_time_stepping_confirms_a_motion_with_contacts():
     assert sol.choice.checks["difference to Extrapolated(MoreauMidpoint(), max_order=6)"] < 1e-5
 
 
+@pytest.mark.slow
 def test_a_second_method_that_fails_is_reported_and_leaves_the_difference_open(bounced):
     plan = replace(planned(*BALL, 3.5, 1e-4, 1e-7), method=IMPATIENT)
     with pytest.warns(UserWarning, match="nothing to compare with.*too many events"):

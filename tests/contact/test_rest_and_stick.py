@@ -64,6 +64,7 @@ def impacts_on_shaken_table(count, e=0.5):
     return np.array(hits)
 
 
+@pytest.mark.slow
 def test_first_three_impacts_on_a_shaken_table():
     h_min = 1e-6
     system = carom.System(

@@ -30,6 +30,7 @@ def problems(folder: Path) -> dict[str, set[int]]:
     return found
 
 
+@pytest.mark.slow
 def test_type_checkers_know_every_public_name_and_no_other(tmp_path):
     (tmp_path / "user.py").write_text(EXAMPLE.read_text())
     misspelt = [f"carom.{name}x" for name in PUBLIC] + [f"sol.{name}x" for name in OF_SOLUTIONS]

@@ -172,6 +172,7 @@ def test_the_ending_of_out_decides_the_form_or_is_refused(told, monkeypatch, cap
     assert sorted(p.suffix[1:] for p in (tmp_path / "new").iterdir()) == sorted(begins)
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_leaves_what_there_is_and_says_so(monkeypatch, capsys, tmp_path):
     options = ("--t1", "0.9", "--out", tmp_path, "--no-progress")
     code, _, err = called(monkeypatch, capsys, "run", "painleve_rod", *options)

@@ -99,7 +99,7 @@ _OF_CHAINS = {
 }
 
 
-_QUICK = ("gauss", "pseudo-energy", "spark", "midpoint")  # loops of Newton or of steps of the others are like theirs
+_QUICK = ("gauss", "pseudo-energy", "midpoint")  # loops of Newton or of steps of the others are like theirs
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ def test_cradle_synchronises_with_the_sup_errors_of_the_text():
     assert cradle.late_spread(theta) == pytest.approx(cradle.late_spread(reference), abs=0.02)
 
 
+@pytest.mark.slow
 def test_last_bead_of_the_stiff_cradle_swings_seven_percent_too_far():
     reference, theta = cradle.pair(13.115, 62.5)
     assert reference.q[:, 9].max() == pytest.approx(2.737753, rel=1e-5)

@@ -90,6 +90,7 @@ def test_scattered_fast_particles_conserve_the_pseudo_energy_and_the_momentum():
     assert np.max(np.abs(total - total[0])) < 1e-13
 
 
+@pytest.mark.slow
 def test_one_fast_step_per_slow_step_is_the_synchronous_scheme(chain):
     once = carom.simulate(*chain, Asynchronous("stiff", 1), t1=5.0, h=0.05)
     plain = carom.simulate(*chain, carom.PseudoEnergy(), t1=5.0, h=0.05)

@@ -71,6 +71,7 @@ def test_solve_takes_quaternions_with_constraints():
     assert np.abs(np.linalg.norm(sol.q[:, 3:], axis=1) - 1.0).max() < 1e-13
 
 
+@pytest.mark.slow
 def test_consistent_moves_quaternions_along_their_kinematics():
     system, state = top()
     off = carom.State(np.r_[np.asarray(state.q[:3]) + 0.05, np.asarray(state.q[3:])], np.asarray(state.v) + 0.1)

@@ -93,6 +93,7 @@ def test_static_parameters_choose_shapes_and_shorter_states_end_in_nan():
     assert np.allclose(data.final_q.sel(elements=2, velocity=-2.0), 0.5 - 0.2)
 
 
+@pytest.mark.slow
 def test_times_and_steps_may_be_arrays_or_functions_of_the_parameters():
     def spring(k):
         system = carom.System(1.0, lambda q, p: 0.5 * p["k"] * q @ q, params={"k": k})

@@ -127,6 +127,7 @@ def test_params_reach_every_function_that_asks_for_p():
     assert float(system.acceleration(ZERO, jnp.asarray([0.5]), jnp.asarray([1.0]))[0]) == pytest.approx(-2.2)
 
 
+@pytest.mark.slow
 def test_a_regularised_chain_moves_like_the_chain_itself():
     chain, state = carom.models.trimer(damping=0.2)
     direct = carom.simulate(chain, state, carom.ExplicitRK(carom.explicit(4)), t1=2.0, h=1e-3, save_every=100)
