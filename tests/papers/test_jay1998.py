@@ -6,7 +6,7 @@ import pytest
 import carom
 from carom.papers import jay1998
 
-LONG = ("fig1", "fig2", "fig5")
+LONG = ("fig1", "fig2", "fig3", "fig4", "fig5")
 
 
 @pytest.mark.parametrize(

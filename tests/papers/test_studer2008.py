@@ -9,7 +9,7 @@ from carom.papers import paper
 ITEMS = paper("studer2008").items
 
 
-LONG = ("fig2", "fig8", "fig9", "fig11", "fig12", "fig13", "fig14")
+LONG = ("fig2", "fig8", "fig9", "fig11", "fig12", "fig13", "fig14", "table7")
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in LONG else []) for name in ITEMS])
