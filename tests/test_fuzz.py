@@ -11,7 +11,7 @@ from fuzz.motions import MOTIONS
 from fuzz.verdicts import CRASH, FINDINGS, REFUSED, RIGHT, WRONG, of_error
 
 CHEAP = ("spring", "pendulum", "argument", "damaged file", "scenario", "resumed")
-LONG = ("pendulum", "damaged file")
+LONG = ("pendulum", "damaged file", "resumed")
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in LONG else []) for name in CHEAP])

@@ -127,6 +127,7 @@ def test_a_step_of_a_constrained_pendulum_has_the_derivative_of_its_equations(na
     _assert_derivative(_OF_PENDULUMS[name], *carom.models.pendulum(), 0.05)
 
 
+@pytest.mark.slow
 def test_an_extrapolated_step_has_the_derivative_of_its_tableau():
     method = carom.Extrapolated(carom.MoreauMidpoint(), max_order=3, fixed_order=3)
     system = carom.System(1.5, lambda q, p: p["k"] * jnp.sum(1 - jnp.cos(q)), params={"k": 2.0})

@@ -49,8 +49,9 @@ def combinations(rng):
     return rng.normal(size=(8, 5)) * 10.0 ** rng.uniform(-2, 2, (8, 1))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name == "moreau" else pytest.mark.slow) for name in METHODS]
+)
 def test_random_redundant_rows_move_like_an_independent_subset(name):
     method, h = METHODS[name]
     for seed, rows in ((1, duplicates), (2, combinations), (3, combinations)):
@@ -70,6 +71,7 @@ def test_duplicated_rows_share_the_load():
     assert np.allclose(many, one[[0, 1, 2, 3, 4, 0, 0, 2]] / np.array([3, 1, 2, 1, 1, 3, 3, 2]), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_distances_of_all_points_are_redundant_by_geometry():
     def everyone(q, p):
         return distances(q, PAIRS) - p["all"]
