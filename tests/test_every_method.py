@@ -8,6 +8,7 @@ import pytest
 import carom
 from carom.capabilities import public_methods
 from carom.models import registry
+from tests.built import built
 
 STEPS = 6
 SPECIAL = {
@@ -20,7 +21,6 @@ SPECIAL = {
 NEEDS_MORE = ("AsynchronousPseudoEnergy", "EventCapturing")  # a split of the particles, a tableau: tested on their own
 SMALL_STEP = {"bead_chain": 1e-8, "inhomogeneous_wave": 1e-5, "layered_string": 1e-5}
 SMALL_STEP |= dict.fromkeys(("woodpecker", "slider_crank_clearance", "andrews_squeezer"), 1e-6)
-REQUIRED = {"granular_chain": {"masses": [1.0, 0.5, 1.0], "damping": 0.05}}
 KNOWN = {
     ("stiff_spring_pendulum", "Spark"): "Lobatto IIIA-B blows up on the stiff spring, as Jay1998 Fig. 5 says",
     (
@@ -32,7 +32,7 @@ KNOWN = {
 
 def pairs():
     for model in sorted(registry):
-        system, state = registry[model](**REQUIRED.get(model, {}))
+        system, state = built(model)
         for name in public_methods():
             if name in NEEDS_MORE:
                 continue

@@ -117,16 +117,38 @@ def traced(system, method, stepping):
     return carry, jax.eval_shape(lambda c: loop.attempt(problem, c)[0], carry)
 
 
-@pytest.mark.parametrize("stepping", STEPPINGS)
-@pytest.mark.parametrize("method", METHODS)
-def test_every_feature_is_traced_or_refused_by_name(method, stepping):
-    for feature, system in SYSTEMS.items():
-        before, after = traced(system, METHODS[method], STEPPINGS[stepping])
+FEW = ("jumps", "constraints", "contacts")
+LONG = ("EventCapturing", "Spark")  # take seconds to trace, on the following alike
+ALIKE = ("smooth", "interactions", "forces", "explicit time", "mass matrix", "lagrangian")
+
+
+def assert_traced_or_refused_by_name(method, stepping, features):
+    for feature in features:
+        before, after = traced(SYSTEMS[feature], METHODS[method], STEPPINGS[stepping])
         if before is None:
             name = type(METHODS[method]).__name__
             assert name in after or stepping in after or "Gauss" in after, (feature, after)
         else:
             assert kinds(before) == kinds(after), feature
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_constant_steps_of_every_method_are_traced_on_every_feature_or_refused_by_name(method):
+    features = [feature for feature in SYSTEMS if method not in LONG or feature not in ALIKE]
+    assert_traced_or_refused_by_name(method, "Constant", features)
+
+
+@pytest.mark.parametrize("stepping", [name for name in STEPPINGS if name != "Constant"])
+@pytest.mark.parametrize("method", METHODS)
+def test_every_stepping_is_traced_with_every_method_or_refused_by_name(method, stepping):
+    assert_traced_or_refused_by_name(method, stepping, FEW)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stepping", STEPPINGS)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_feature_is_traced_or_refused_by_name(method, stepping):
+    assert_traced_or_refused_by_name(method, stepping, SYSTEMS)
 
 
 def two_lanes(x):

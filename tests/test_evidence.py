@@ -23,6 +23,7 @@ def test_an_unstable_run_is_told_however_few_rows_are_kept():
         carom.simulate(SPRING[0], moving, FOURTH, t1=100.0, h=4.0, save_every=1000)
 
 
+@pytest.mark.slow
 def test_a_pendulum_without_contacts_has_no_contact_work():
     pendulum = carom.System(1.0, lambda q: 9.81 * q[1], constraints=lambda q: q @ q - 1.0)
     sol = carom.simulate(pendulum, carom.State([1.0, 0.0], [0.0, 0.0]), carom.MoreauMidpoint(), t1=0.1, h=0.01)
@@ -38,7 +39,13 @@ def test_a_stable_run_and_a_push_are_no_alarm():
         carom.solve(carom.System(1.0, forces={"push": push}), carom.State([0.0], [0.0]), 10.0)
 
 
-@pytest.mark.parametrize("stepping", [carom.Constant(1e-3), carom.Switching(1e-4, 1e-2)], ids=["constant", "switching"])
+@pytest.mark.parametrize(
+    "stepping",
+    [
+        pytest.param(carom.Constant(1e-3), id="constant"),
+        pytest.param(carom.Switching(1e-4, 1e-2), id="switching", marks=pytest.mark.slow),
+    ],
+)
 def test_contact_work_counts_the_steps_that_are_not_saved(stepping, tmp_path):
     floor = carom.Contacts(lambda q: q[1:], slip=lambda q: q[:1], friction=0.1)
     block = carom.System(1.0, lambda q: 9.81 * q[1], contacts=floor)
@@ -53,6 +60,7 @@ def test_contact_work_counts_the_steps_that_are_not_saved(stepping, tmp_path):
     assert carom.load(tmp_path / "run.nc", system=block).account.worst == few.account.worst
 
 
+@pytest.mark.slow
 def test_a_constraint_that_moves_brings_energy_in_without_alarm():
     pivot = carom.System(
         1.0, lambda q: 9.81 * q[1], constraints=lambda t, q: (q[0] - 0.3 * jnp.sin(5 * t)) ** 2 + q[1] ** 2 - 1.0
@@ -64,6 +72,7 @@ def test_a_constraint_that_moves_brings_energy_in_without_alarm():
     assert np.ptp(sol.account.energy) > 1.0
 
 
+@pytest.mark.slow
 def test_solve_takes_the_augmented_form_of_a_singular_mass():
     system = carom.System(
         lambda q: jnp.diag(jnp.array([1.0, 0.0])) + 0.0 * q[0],

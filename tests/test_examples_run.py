@@ -11,9 +11,13 @@ REDUCED = {"t1": lambda usual: min(usual, 20.0), "finest": lambda usual: 16 * us
 
 
 SLOW = (
+    "02_order_study",
+    "04_woodpecker",
+    "05_two_rates",
     "06_squeezer",
     "07_other_constraints",
     "08_event_capturing",
+    "09_shaken_block",
     "10_mechanism",
     "11_gradients",
     "12_identify_a_bouncing_ball",

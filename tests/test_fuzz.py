@@ -11,9 +11,10 @@ from fuzz.motions import MOTIONS
 from fuzz.verdicts import CRASH, FINDINGS, REFUSED, RIGHT, WRONG, of_error
 
 CHEAP = ("spring", "pendulum", "argument", "damaged file", "scenario", "resumed")
+LONG = ("pendulum", "damaged file", "resumed")
 
 
-@pytest.mark.parametrize("name", CHEAP)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.slow if name in LONG else []) for name in CHEAP])
 @pytest.mark.parametrize("indices", [range(2), pytest.param(range(2, 12), marks=pytest.mark.slow)], ids=["few", "many"])
 def test_random_cases_agree_with_their_oracles(name, indices):
     for case in ordered(0, indices, (name,)):

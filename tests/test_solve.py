@@ -55,6 +55,7 @@ def test_the_choice_says_what_was_picked_and_why_and_is_stored(bounced, tmp_path
     assert choice.method in bounced._repr_html_()
 
 
+@pytest.mark.slow
 def test_too_many_events_hand_over_to_time_stepping(bounced, tmp_path):
     plan = planned(*BALL, 3.5, 1e-4, 1e-7)
     with pytest.warns(UserWarning, match="too many events"):
@@ -69,6 +70,7 @@ def test_too_many_events_hand_over_to_time_stepping(bounced, tmp_path):
     assert np.allclose(carom.load(tmp_path / "run.nc", system=BALL[0]).t, sol.t, rtol=0, atol=1e-15)
 
 
+@pytest.mark.slow
 def test_a_pendulum_keeps_its_rod_and_its_energy():
     system = carom.System(1.0, lambda q: 9.81 * q[1], constraints=lambda q: q @ q - 1.0)
     sol = carom.solve(system, carom.State([1.0, 0.0], [0.0, 0.0]), 3.0)
@@ -93,6 +95,7 @@ def test_time_stepping_confirms_a_motion_with_contacts():
     assert sol.choice.checks["difference to Extrapolated(MoreauMidpoint(), max_order=6)"] < 1e-5
 
 
+@pytest.mark.slow
 def test_a_second_method_that_fails_is_reported_and_leaves_the_difference_open(bounced):
     plan = replace(planned(*BALL, 3.5, 1e-4, 1e-7), method=IMPATIENT)
     with pytest.warns(UserWarning, match="nothing to compare with.*too many events"):

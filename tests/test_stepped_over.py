@@ -85,6 +85,7 @@ def test_no_pulse_is_missed(run, count):
     assert errors.max() < 1000, "that much an undeclared jump inside a step may cost; a missed pulse costs far more"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("run", "count"), FEW_AND_MANY)
 def test_no_barrier_is_flown_through(run, count):
     rng = np.random.default_rng(2)

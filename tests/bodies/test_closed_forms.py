@@ -10,6 +10,7 @@ SOLVER = carom.AcceleratedGaussSeidel(tol=1e-12, max_iter=100_000)
 METHOD = carom.MoreauMidpoint(solver=SOLVER)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("friction", [0.1, 0.3])
 def test_a_disk_that_slides_comes_to_roll_with_two_thirds_of_its_speed(friction):
     body = carom.Bodies(1, dof=3)

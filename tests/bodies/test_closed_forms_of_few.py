@@ -34,12 +34,14 @@ def four(q, v, steps, h, gravity=0.0, angle=0.0, **laws):
     return carom.simulate(system, state, METHOD, t1=steps * h, h=h)
 
 
+@pytest.mark.slow
 def test_of_a_cradle_of_disks_the_last_one_leaves_with_the_speed_of_the_first():
     q = [(2.1 * i, 5.0, 0.0) for i in range(4)]
     sol = four(q, [(1.0, 0, 0), *[(0.0, 0, 0)] * 3], steps=100, h=0.01, restitution=1.0)
     np.testing.assert_allclose(sol.v[-1].reshape(4, 3)[:, 0], [0.0, 0.0, 0.0, 1.0], atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bounce", [1.0, 0.4])
 def test_a_break_shot_into_two_disks_that_touch(bounce):
     """P = (1 + e) cos 30 / (1 + 2 cos^2 30) on each; an elastic cue ball comes back with a fifth of its speed."""
@@ -52,6 +54,7 @@ def test_a_break_shot_into_two_disks_that_touch(bounce):
     assert bounce < 1 or v[0][0] == pytest.approx(-0.2)
 
 
+@pytest.mark.slow
 def test_a_disk_that_spins_in_a_wedge_slows_down_by_friction_with_both_sides():
     """Both normal forces together are m g / ((1 + mu^2) cos a), and friction is mu of them."""
     mu, angle, g, h = 0.3, 0.6, 9.81, 1e-3
@@ -63,6 +66,7 @@ def test_a_disk_that_spins_in_a_wedge_slows_down_by_friction_with_both_sides():
     np.testing.assert_allclose(sol.q[-1, :2], q[0][:2], atol=2 * g * h**2)
 
 
+@pytest.mark.slow
 def test_a_disk_in_a_drum_slides_until_it_rolls_and_then_turns_with_it():
     """Without gravity N = m v^2 / (R - r): v = v0 / (1 + mu v0 t / (R - r)) while it slides, 2/3 v0 when it rolls."""
     one, R, mu, h = carom.Bodies(1, dof=3), 5.0, 0.5, 2e-3

@@ -57,7 +57,8 @@ def run(system, state, steps=50, h=0.02, solver=SOLVER, **options):
     return carom.simulate(system, state, method, t1=steps * h, h=h, **options)
 
 
-@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
 def test_listed_pairs_move_like_all_pairs_with_a_matrix(seed):
     radii, state = start(seed)
     dense = run(disks(carom.AllPairs(), radii), state, solver=carom.SemismoothNewton())
@@ -66,7 +67,8 @@ def test_listed_pairs_move_like_all_pairs_with_a_matrix(seed):
     np.testing.assert_allclose(sparse.v, dense.v, atol=1e-10)
 
 
-@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
 def test_fast_bodies_and_long_steps_miss_no_pair(seed):
     """A step moves bodies by several diameters: a list that lacked a pair would give another motion."""
     radii, state = start(10 + seed, speed=60.0)
@@ -82,6 +84,7 @@ def test_skin_changes_no_motion():
     np.testing.assert_array_equal(near.account.extra["contacts"], far.account.extra["contacts"])
 
 
+@pytest.mark.slow
 def test_small_first_lists_are_made_roomier_and_change_no_bit(monkeypatch):
     radii, state = start(5)
     roomy = run(listed(radii), state, steps=30)
@@ -141,6 +144,7 @@ def test_a_column_of_disks_rests_and_each_carries_those_above_it():
     assert float(walls[0].sum()) == pytest.approx(weight * COUNT, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_the_contact_problem_of_a_step_has_its_velocities():
     """Solved with another solver and a matrix, it brings about the same relative velocities as the run."""
     radii, state = start(1)
@@ -153,6 +157,7 @@ def test_the_contact_problem_of_a_step_has_its_velocities():
     np.testing.assert_allclose(np.sort(found.impulse[0::2]), np.sort(forces.pressure * sol.h[busiest]), atol=1e-8)
 
 
+@pytest.mark.slow
 def test_projection_leaves_no_overlap_that_free_motion_does_not_close_and_creates_no_energy():
     """Disks fall and come to rest, but for slips of 2e-5 diameters; without projection they would lie deeper."""
     radii, state = start(9, speed=1.0)
@@ -184,6 +189,7 @@ def test_bodies_that_begin_inside_each_other_are_told():
         run(listed(radii), closer, steps=1)
 
 
+@pytest.mark.slow
 def test_lanes_that_begin_inside_each_other_are_told():
     radii, state = start(9)
     closer = carom.State(state.q.at[3].set(state.q[0] + 1.5), state.v)
@@ -191,6 +197,7 @@ def test_lanes_that_begin_inside_each_other_are_told():
         carom.simulate_batch(listed(radii), [state, closer, state], METHOD, t1=0.02, h=0.02)
 
 
+@pytest.mark.slow
 def test_overlaps_at_the_start_are_those_of_the_images_of_its_time():
     """At t = 0.5 the images above are displaced by half a length: bodies below each other do not touch."""
     pair = carom.Bodies(2, dof=3)
@@ -261,6 +268,7 @@ def test_what_cannot_stand_beside_listed_pairs_is_refused_by_name(system, told):
         carom.simulate(system, state, carom.MoreauMidpoint(solver=SOLVER), t1=0.1, h=0.1)
 
 
+@pytest.mark.slow
 def test_a_shape_that_is_not_a_number_ends_the_run_where_it_appears():
     pair = carom.Bodies(2, dof=3)
     torn = carom.Shape(lambda a, b: jnp.where(b[0] > 1.5, jnp.nan, b[0] - a[0]), dimension=2)

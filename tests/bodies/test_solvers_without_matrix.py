@@ -48,6 +48,7 @@ def one_step(settled, solver):
     return carom.simulate(*settled, carom.MoreauMidpoint(solver=solver), t1=0.02, h=0.02)
 
 
+@pytest.mark.slow
 @EXPECTED
 def test_a_pile_is_solved_within_200_sweeps_from_a_cold_start(settled):
     sol = one_step(settled, carom.AcceleratedGaussSeidel(tol=1e-4, max_iter=3000))
@@ -56,6 +57,7 @@ def test_a_pile_is_solved_within_200_sweeps_from_a_cold_start(settled):
     assert sol.stats["iterations"] <= 200
 
 
+@pytest.mark.slow
 @EXPECTED
 def test_gradient_steps_and_sweeps_find_the_same_motion(settled):
     sweeps = one_step(settled, carom.AcceleratedGaussSeidel(tol=1e-10, max_iter=3000))

@@ -69,6 +69,7 @@ def ring():
     return system.since(0.0, pressed), state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "q", "seen"), [(Coloured, 1.0, slice(20, None)), (Jacobi, 0.5, slice(0, 40))])
 @pytest.mark.parametrize("sweeps", [1, 4, 16])
 def test_long_waves_run_through_a_chain_that_is_swept_too_little(ring, kind, q, seen, sweeps):
@@ -84,6 +85,7 @@ def test_long_waves_run_through_a_chain_that_is_swept_too_little(ring, kind, q, 
     assert -np.sum(rates).real == pytest.approx(stiffness * H, rel=1e-2)
 
 
+@pytest.mark.slow
 def test_no_wave_runs_through_a_chain_that_is_solved(ring):
     A = amplitudes(*ring, carom.AcceleratedGaussSeidel(tol=1e-12, max_iter=100_000))
     assert np.abs(A).max() < 1e-6 * 0.5e-6 * N

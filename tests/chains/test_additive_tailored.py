@@ -81,6 +81,7 @@ def test_an_undamped_attachment_is_stable_for_contact_damping_up_to_0_8_h():
     assert growth(0.1, 0.42) > 0  # the limit is C11 = 1 / sqrt(6) for small h omega
 
 
+@pytest.mark.slow
 def test_the_method_grows_as_its_linear_map_says_where_it_is_unstable():
     h, steps = 0.5, 100
     nothing, attachment = (Interactions(spring, stencil=(0,), data=jnp.array([k])) for k in (0.0, 1.0))

@@ -9,7 +9,10 @@ from carom.models import bead_chain, dimer_chain, granular_chain, newtons_cradle
 MASSES, STIFFNESS = [1.0, 0.6, 1.3, 0.8], [1.0, 1.4, 0.7]
 
 
-@pytest.mark.parametrize(("exponent", "tol"), [(1.0, 2e-3), (1.5, 5e-5), (2.5, 1e-6)])
+@pytest.mark.parametrize(
+    ("exponent", "tol"),
+    [pytest.param(1.0, 2e-3, marks=pytest.mark.slow), (1.5, 5e-5), pytest.param(2.5, 1e-6, marks=pytest.mark.slow)],
+)
 def test_direct_and_regularised_forms_agree_for_every_exponent(exponent, tol):
     chain, state = granular_chain(MASSES, STIFFNESS, damping=0.2, exponent=exponent)
     method = carom.ExplicitRK(carom.explicit(4))

@@ -76,6 +76,7 @@ def test_theta_step_of_a_single_attachment_keeps_area_exactly():
         assert np.abs(np.linalg.eigvals(jacobian(h))) == pytest.approx([1.0, 1.0], abs=1e-12)
 
 
+@pytest.mark.slow
 def test_theta_with_its_own_mu_damps_the_attachment_as_40_says():
     h, gamma_local = 0.01, 0.2
     chain, _ = newtons_cradle(2, attachment=1.0, damping=0.3)

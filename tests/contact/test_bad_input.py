@@ -45,6 +45,7 @@ def test_a_gap_that_is_nan_at_the_start():
         carom.simulate(system, carom.State([-1.0], [0.0]), carom.MoreauMidpoint(), t1=1.0, h=0.1)
 
 
+@pytest.mark.slow
 def test_a_gap_that_becomes_nan_keeps_what_came_before():
     system = carom.System(1.0, contacts=carom.Contacts(lambda q: jnp.sqrt(q)))
     with pytest.raises(carom.SimulationError, match="NaN") as error:
@@ -52,6 +53,7 @@ def test_a_gap_that_becomes_nan_keeps_what_came_before():
     assert 4 <= len(error.value.solution) <= 7
 
 
+@pytest.mark.slow
 def test_initial_penetration_warns_and_goes_on():
     system, _ = carom.models.falling_mass()
     with pytest.warns(UserWarning, match="contact 0 starts with penetration: gap = -0.01"):
@@ -77,6 +79,7 @@ def test_slip_directions_of_another_number_of_contacts():
         )
 
 
+@pytest.mark.slow
 def test_dependent_contacts_go_on():
     """A ball on a floor that was declared three times."""
     floor = carom.Contacts(lambda q: jnp.repeat(q, 3), restitution=0.5)

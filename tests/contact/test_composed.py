@@ -103,7 +103,8 @@ def in_order():
     return three_bodies()
 
 
-@pytest.mark.parametrize("order", [(2, 0, 1), pytest.param((1, 2, 0), marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("order", [(2, 0, 1), (1, 2, 0)])
 def test_another_order_of_the_list_gives_the_same_motion_with_columns_in_that_order(in_order, order):
     runs = [in_order, three_bodies(order)]
     np.testing.assert_allclose(runs[1].q, runs[0].q, atol=1e-13)
@@ -233,6 +234,7 @@ def test_neighbours_with_equally_many_directions_are_one_group():
     assert Laws([(1, 1), (2, 1), (0, 2), (1, 0)]) == Laws([(3, 1), (1, 0)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("laws", [MIXED, WITHOUT_ELEMENTS], ids=["mixed", "without elements"])
 def test_all_solvers_find_the_same_impulses_of_mixed_laws(laws):
     solvers = [carom.SemismoothNewton(), carom.PSOR(), carom.PJOR(), *([] if laws.elements else [InteriorPoint()])]
@@ -255,11 +257,12 @@ def test_a_solver_that_needs_no_matrix_does_without_and_others_are_refused():
 # ---- one group or two -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "method",
     [
         pytest.param(carom.MoreauMidpoint(), id="M"),
-        pytest.param(carom.EventCapturing(carom.explicit(2)), id="C", marks=pytest.mark.slow),
+        pytest.param(carom.EventCapturing(carom.explicit(2)), id="C"),
     ],
 )
 def test_two_opposite_contacts_in_a_list_are_the_two_of_one_record(method):

@@ -15,7 +15,13 @@ SIZES = [(12, 2), (12, 3), (200, 2), (200, 3)]
 ALL = [(1, 2, False), (1, 3, False), *((*size, redundant) for size in SIZES for redundant in (False, True))]
 
 
-@pytest.mark.parametrize(("contacts", "dimension", "redundant"), ALL)
+QUICK = [(12, 3, False), (200, 3, True)]
+
+
+@pytest.mark.parametrize(
+    ("contacts", "dimension", "redundant"),
+    [pytest.param(*case, marks=[] if case in QUICK else pytest.mark.slow) for case in ALL],
+)
 def test_heaps_obey_coulombs_law(contacts, dimension, redundant):
     for seed in range(4):
         problem = heap(seed, contacts, dimension, redundant=redundant).local()
@@ -26,7 +32,7 @@ def test_heaps_obey_coulombs_law(contacts, dimension, redundant):
         np.testing.assert_allclose(result.velocity, problem.W @ result.impulse + problem.q, atol=1e-12)
 
 
-@pytest.mark.parametrize(("contacts", "dimension"), SIZES[:2])
+@pytest.mark.parametrize(("contacts", "dimension"), [pytest.param(12, 2, marks=pytest.mark.slow), (12, 3)])
 def test_all_solvers_find_the_motion_of_plain_sweeps(contacts, dimension):
     problem = heap(5, contacts, dimension, mu=0.3, redundant=True).local()
     expected = problem.W @ sweeps(problem) + problem.q
@@ -81,6 +87,7 @@ def test_sweeps_end_where_extrapolation_alone_goes_in_circles():
     assert result.iterations > 100
 
 
+@pytest.mark.slow
 def test_no_impulse_passes_for_a_solution_where_the_matrix_is_large():
     problem = LocalProblem(1e5 * np.eye(3), [-1.0, 0.0, 0.0], 0.5, 3)
     assert natural_map(problem, np.zeros(3), problem.q) == 1.0

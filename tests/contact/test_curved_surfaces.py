@@ -30,6 +30,7 @@ def test_switching_takes_large_steps_along_the_sphere(slid):
     assert slid.stats["accepted"] < 300
 
 
+@pytest.mark.slow
 def test_constant_steps_along_a_sphere_have_order_two_in_position_and_velocity():
     sizes = 0.01 / 2 ** np.arange(4)
     pendulum = lambda _, y: [y[1], 9.81 * np.sin(y[0])]  # noqa: E731
@@ -40,7 +41,7 @@ def test_constant_steps_along_a_sphere_have_order_two_in_position_and_velocity()
     assert observed_order(sizes, errors) == pytest.approx(2.0, abs=0.1)
 
 
-@pytest.mark.parametrize("restitution", [0.0, 0.4, 1.0])
+@pytest.mark.parametrize("restitution", [0.4, *(pytest.param(e, marks=pytest.mark.slow) for e in (0.0, 1.0))])
 def test_a_ball_pressed_into_a_bowl_neither_bounces_nor_opens(restitution):
     bowl = carom.System(
         1.0,
@@ -54,6 +55,7 @@ def test_a_ball_pressed_into_a_bowl_neither_bounces_nor_opens(restitution):
     assert np.ptp(sol.account.energy) < 1e-4
 
 
+@pytest.mark.slow
 def test_a_mass_that_rides_on_another_one_in_a_bowl_stays_closed_though_it_falls_no_faster_alone():
     stacked = carom.System(
         1.0,

@@ -34,6 +34,7 @@ def test_impacts_close_and_open_in_turn(falling):
     assert list(falling.events.kind[:4]) == ["closes", "opens"] * 2
 
 
+@pytest.mark.slow
 def test_all_substeps_make_the_resting_mass_rattle():
     system, state = carom.models.falling_mass()
     method = carom.Extrapolated(carom.MoreauMidpoint(), 4, 1e-8, 0.0, substeps="all")
@@ -41,6 +42,7 @@ def test_all_substeps_make_the_resting_mass_rattle():
     assert sol.h[sol.t > 0.72][:-1].max() <= 3e-5 * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_fading_restitution_lets_even_all_substeps_rest():
     system, state = carom.models.falling_mass()
     method = carom.Extrapolated(carom.MoreauMidpoint(), 4, 1e-8, 0.0, substeps="all", restitution="fading")

@@ -67,6 +67,7 @@ def test_order_p_with_a_force_that_depends_on_velocity(damped, p):
     assert observed_order([0.04, 0.02, 0.01], error, floor=1e-12) == pytest.approx(p, abs=0.25)
 
 
+@pytest.mark.slow
 def test_order_six_needs_fewer_base_steps_for_1e_9_than_moreau_for_1e_4(undamped):
     high = undamped[6, 0.018**6, 0.018]
     assert abs(high.q[-1, 0] - EXACT) < 1e-9

@@ -2,6 +2,7 @@
 
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import carom
 
@@ -34,6 +35,7 @@ def reflect(state, e):
     return carom.State(state.q, np.asarray(state.v) - (1 + e) * (w @ np.asarray(state.v)) / (w @ Mw) * Mw, state.t)
 
 
+@pytest.mark.slow
 def test_pendulum_on_a_cart_hits_a_wall_as_with_a_runge_kutta_method_stopped_at_each_impact():
     e, t1, start = 0.6, 3.0, carom.State([0.0, -1.0], [0.0, 0.0])
     contacts = carom.Contacts(gap=lambda q: wall(q)[None], restitution=e)

@@ -40,6 +40,7 @@ def test_same_angle_with_less_friction_is_no_paradox():
     assert sol.status is Status.OK
 
 
+@pytest.mark.slow
 def test_ambiguity_may_be_left_to_the_solver():
     assert run(rod_state(np.deg2rad(60), 6.0), enumerate_modes=False).status is Status.OK
 
@@ -65,6 +66,7 @@ def test_jammed_wedge_has_no_consistent_mode():
     assert len(error.value.solution) == 6  # everything before the wall is kept
 
 
+@pytest.mark.slow
 def test_a_solver_that_does_not_converge_is_an_error():
     system, state = carom.models.painleve_rod()
     method = carom.MoreauMidpoint(carom.PSOR(max_iter=1))
@@ -72,6 +74,7 @@ def test_a_solver_that_does_not_converge_is_an_error():
         carom.simulate(system, state, method, t1=0.1, h=1e-3)
 
 
+@pytest.mark.slow
 def test_enumeration_finds_the_mode_that_newton_finds():
     toy = carom.System(
         [1.0, 1.0, 0.1],

@@ -28,6 +28,7 @@ def test_the_contact_problem_of_a_step_has_the_impulses_of_the_step(run):
         assert np.all(np.delete(expected, shut, axis=0) == 0)
 
 
+@pytest.mark.slow
 def test_contacts_with_and_without_friction_and_constraints_have_one_problem(tmp_path):
     system = carom.System(
         mass=np.ones(5),

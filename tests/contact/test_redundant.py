@@ -50,6 +50,7 @@ def assert_stays(sol, contacts):
     np.testing.assert_allclose(carried(sol, contacts), 1.0, rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_plank_rests_on_forty_supports():
     assert_stays(carom.simulate(*plank(40), carom.MoreauMidpoint(), t1=2.0, h=1e-3, save_every=1000), 40)
 
@@ -83,6 +84,7 @@ def assert_comes_to_rest(system, start, contacts, weight, since, rest=10.0):
     assert sol.force[-1, :contacts].sum() / (GRAVITY * weight) == pytest.approx(1.0, abs=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("seed", "restitution"), [(0, 0.0), (1, 0.3)])
 def test_a_box_thrown_at_random_comes_to_rest_on_an_edge_or_face(seed, restitution):
     assert_comes_to_rest(BOX.system(restitution), thrown(seed), 8, 1, since=6.0, rest=2.0)
@@ -98,6 +100,7 @@ def test_more_boxes_thrown_at_random_come_to_rest(seed, restitution):
 HALF = jnp.array([0.5, 0.4, 0.1])
 
 
+@pytest.mark.slow
 def test_a_stack_of_two_boxes_comes_to_rest():
     assert_comes_to_rest(Boxes(HALF, 2).system(0.3, 0.5), stacked(HALF, 2), 4, 2, since=1.0, rest=1.0)
 
@@ -113,6 +116,7 @@ def test_a_stack_of_ten_boxes_comes_to_rest(restitution):
     assert_comes_to_rest(Boxes(HALF, 10).system(restitution, 0.5), stacked(HALF, 10), 4, 10, since=2.0)
 
 
+@pytest.mark.slow
 def test_a_bead_between_two_walls_is_not_squeezed():
     radius = lambda q: jnp.hypot(q[0], q[1])
     contacts = carom.Contacts(
@@ -172,7 +176,8 @@ def touching(rng, laws):
     )
 
 
-@pytest.mark.parametrize("directions", [0, pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.slow
+@pytest.mark.parametrize("directions", [0, 1, 2])
 def test_random_redundant_contacts_fulfil_their_laws(directions):
     laws = Laws([(8, directions)])
     solve = jax.jit(lambda problem: carom.SemismoothNewton()(problem, jnp.zeros(laws.rows)))

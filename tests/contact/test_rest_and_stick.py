@@ -64,6 +64,7 @@ def impacts_on_shaken_table(count, e=0.5):
     return np.array(hits)
 
 
+@pytest.mark.slow
 def test_first_three_impacts_on_a_shaken_table():
     h_min = 1e-6
     system = carom.System(
@@ -77,6 +78,7 @@ def test_first_three_impacts_on_a_shaken_table():
     np.testing.assert_allclose(closes, impacts_on_shaken_table(3), atol=2 * h_min, rtol=0)
 
 
+@pytest.mark.slow
 def test_super_ball_with_tangential_restitution_comes_back():
     method = carom.Extrapolated(carom.MoreauMidpoint(), 4, atol=1e-9, rtol=0.0)
     runs = {}
@@ -91,6 +93,7 @@ def test_super_ball_with_tangential_restitution_comes_back():
     assert on.account.energy[-1] < on.account.energy[0] - 0.1
 
 
+@pytest.mark.slow
 def test_several_contacts_close_in_one_step():
     """Three balls of different height thrown so that all hit the floor at t = 0.1: each bounces as if alone."""
     v = np.array([-1.0, -2.0, -3.0])
@@ -101,6 +104,7 @@ def test_several_contacts_close_in_one_step():
     np.testing.assert_allclose(sol.v[-1], -v * [0.9, 0.5, 0.1], rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_newtons_cradle_of_two_simultaneous_contacts_keeps_energy_and_momentum():
     """A ball between two others, both gaps closed at once, elastic: Newton's law keeps both invariants."""
     system = carom.System(1.0, contacts=carom.Contacts(lambda q: jnp.diff(q) - 1.0, restitution=1.0))
@@ -131,6 +135,7 @@ def reduced_rod():
     return system, carom.State([0.0], [0.0])
 
 
+@pytest.mark.slow
 def test_rod_on_a_hinge_hits_a_stop_like_its_reduced_model():
     method = carom.Extrapolated(carom.MoreauMidpoint(), 4, atol=1e-8, rtol=0.0)
     stepping = carom.Switching(1e-7, 0.01)
@@ -141,10 +146,14 @@ def test_rod_on_a_hinge_hits_a_stop_like_its_reduced_model():
     assert full.account.worst["drift"] < 1e-7
 
 
-def test_hinge_does_not_drift_in_many_constant_steps_and_carries_the_rod():
+def test_a_hinge_does_not_drift_in_many_constant_steps():
     sol = carom.simulate(*hinged_rod(), carom.MoreauMidpoint(), t1=5.0, h=1e-3)
     assert sol.account.worst["drift"] < 1e-14
     assert sol.account.worst["energy rise"] < 1e-3
+
+
+@pytest.mark.slow
+def test_a_hinge_carries_the_rod():
     at_rest = carom.State([0.0, -1.0, -np.pi / 2], np.zeros(3))
     system, _ = hinged_rod()
     free = carom.System(system.mass, lambda q: G * q[1], constraints=system.constraints)
@@ -152,6 +161,7 @@ def test_hinge_does_not_drift_in_many_constant_steps_and_carries_the_rod():
     np.testing.assert_allclose(hanging.multiplier[-1], [0.0, -G], atol=1e-9)  # M v' = f - G^T multiplier
 
 
+@pytest.mark.slow
 def test_a_block_held_by_a_wall_and_by_friction_is_held_with_large_steps():
     block = carom.System(
         1.0,
@@ -170,6 +180,7 @@ def test_a_block_held_by_a_wall_and_by_friction_is_held_with_large_steps():
     assert abs(friction) <= 0.4 * 9.81 * (1 + 1e-12)
 
 
+@pytest.mark.slow
 def test_a_banded_mass_moves_like_the_same_matrix_written_out():
     system, state = carom.models.nonlinear_string(8, 0.8, 0.1)
     dense = eqx.tree_at(lambda s: s.mass, system, system.mass.dense())

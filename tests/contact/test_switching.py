@@ -25,7 +25,7 @@ def reference():
     return carom.simulate(*carom.models.falling_mass(), METHOD, t1=0.4, stepping=STEPPING)
 
 
-@pytest.mark.parametrize("rows", [1, 7])
+@pytest.mark.parametrize("rows", [1, pytest.param(7, marks=pytest.mark.slow)])
 def test_going_back_over_the_end_of_a_chunk_changes_nothing(reference, rows):
     run = loop.prepare(*carom.models.falling_mass(), METHOD, 0.4, STEPPING, rows=rows)
     same(loop.finish(run, None, False, None), reference)
@@ -59,6 +59,7 @@ def test_saved_and_resumed_run_equals_an_uninterrupted_one(tmp_path, reference):
     same(carom.resume(tmp_path / "run.nc"), reference)
 
 
+@pytest.mark.slow
 def test_lanes_with_other_restitution_equal_single_runs():
     systems, states = zip(*(carom.models.falling_mass(restitution=e) for e in (0.3, 0.7, 0.9)))
     batch = carom.simulate_batch(systems, states, METHOD, t1=0.3, stepping=STEPPING)
@@ -75,6 +76,7 @@ def test_new_numbers_do_not_recompile():
     assert run[1].stats["traces"] == 0
 
 
+@pytest.mark.slow
 def test_inaccurate_steps_may_be_accepted():
     oscillator = carom.models.impact_oscillator()
     method = carom.Extrapolated(carom.MoreauMidpoint(), max_order=2, atol=1e-10, rtol=0.0)
@@ -84,6 +86,7 @@ def test_inaccurate_steps_may_be_accepted():
     assert (accept.error[1:] > 1).any()
 
 
+@pytest.mark.slow
 def test_gradient_of_a_bounce_by_forward_mode():
     """After one impact dv/de is the impact speed."""
     ball, state = carom.models.falling_mass(height=0.5)

@@ -52,6 +52,7 @@ def test_start_with_a_closed_contact_warns_of_its_penetration():
         carom.check(*carom.models.woodpecker())
 
 
+@pytest.mark.slow
 def test_limit_cycle_period_drop_and_multiplier():
     cycle = limit_cycle()
     assert cycle.period == pytest.approx(0.1459760651, abs=1e-7)
@@ -59,10 +60,11 @@ def test_limit_cycle_period_drop_and_multiplier():
     assert cycle.multiplier == pytest.approx(-0.839156, abs=1e-3)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:contact lower sleeve starts")
 @pytest.mark.parametrize(
     "solver",
-    [pytest.param(carom.PSOR(), id="PSOR"), pytest.param(carom.PJOR(), id="PJOR", marks=pytest.mark.slow)],
+    [pytest.param(carom.PSOR(), id="PSOR"), pytest.param(carom.PJOR(), id="PJOR")],
 )
 def test_relaxation_solvers_give_the_same_motion_as_newton(solver):
     toy, state = carom.models.woodpecker()

@@ -11,7 +11,8 @@ import pytest
 import carom
 from carom.derivatives.final import refusal
 from carom.models import registry
-from tests.test_every_method import KNOWN, REQUIRED, SMALL_STEP, pairs
+from tests.built import built
+from tests.test_every_method import KNOWN, SMALL_STEP, pairs
 
 STEPS = 50
 SIZE = 1e-4  # of the differences, relative
@@ -21,7 +22,7 @@ QUICK = ("dimer_chain-StormerVerlet",)
 def with_capturing():
     yield from pairs()
     for model in sorted(registry):
-        system, state = registry[model](**REQUIRED.get(model, {}))
+        system, state = built(model)
         method = carom.EventCapturing(carom.radau_iia(2), C=1e-6)
         if system.features <= method.handles and not method.objection(system):
             yield pytest.param(model, system, state, method, id=f"{model}-EventCapturing")

@@ -47,6 +47,7 @@ _BALL = [1.0, 0.3, 0.8, 9.81]
 _ON_GRID = [1.0, 0.0, 0.5, 2.0]  # hits at t = 1, 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("p", "t1", "count"), [(_BALL, 0.9, 1), (_BALL, 2.1, 3), (_ON_GRID, 1.5, 1), (_ON_GRID, 2.25, 2)]
 )
@@ -59,6 +60,7 @@ def test_the_derivatives_of_a_bouncing_ball_are_those_of_the_closed_form(ball, p
     assert np.max(np.abs(reverse - forward)) <= 1e-12 * np.max(np.abs(slopes))
 
 
+@pytest.mark.slow
 def test_too_few_steps_give_nan_and_a_status(ball):
     value, forward, reverse, status = ball(_BALL, 0.9, 1e-3)
     assert status == carom.Status.MAX_STEPS_REACHED
@@ -69,13 +71,8 @@ def _pendulum(p):
     return carom.System(1.0, lambda q, p: p[1] * (1 - jnp.cos(q[0])), params=p), carom.State([p[0]], [0.0])
 
 
-_BENT = [
-    pytest.param(carom.ExplicitRK(carom.explicit(4)), id="explicit", marks=pytest.mark.slow),
-    pytest.param(carom.Theta(0.6), id="theta"),
-]
-
-
-@pytest.mark.parametrize("method", _BENT)
+@pytest.mark.slow
+@pytest.mark.parametrize("method", [carom.ExplicitRK(carom.explicit(4)), carom.Theta(0.6)], ids=["explicit", "theta"])
 def test_second_derivatives_of_a_run_are_those_of_its_steps(method):
     def angle(p):
         return carom.final_state(*_pendulum(p), method, t1=0.5, h=0.05, max_steps=16).state.q[0]

@@ -91,6 +91,7 @@ def test_a_run_that_fails_on_its_way_says_where_and_how_far_it_got():
     assert 0.1 < float(caught.value.state.t) < 9.0
 
 
+@pytest.mark.slow
 def test_a_method_that_steps_over_impacts_is_refused_if_it_did():
     def fall(t1):
         parameters = {"height": 1.0, "gravity": 9.81}

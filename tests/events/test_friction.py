@@ -52,6 +52,7 @@ def blocks():
     return runs[:20], runs[20:]
 
 
+@pytest.mark.slow
 def test_dry_friction_oscillators_stop_where_the_closed_form_says(blocks):
     for run, d in zip(blocks[0], OSCILLATORS):
         reach = d["limit"] / d["stiffness"]
@@ -83,6 +84,7 @@ def belt_times(count, belt=0.2, delta=3.0):
     return np.array(times[:count])
 
 
+@pytest.mark.slow
 def test_stick_slip_times_of_the_block_on_a_belt_converge(blocks):
     exact = belt_times(5)
     assert all(list(run.events.kind) == ["sticks", "slips", "sticks", "slips", "sticks"] for run in blocks[1])
@@ -91,6 +93,7 @@ def test_stick_slip_times_of_the_block_on_a_belt_converge(blocks):
     assert observed_order(BELT_STEPS, errors, floor=1e-12) >= 4
 
 
+@pytest.mark.slow
 def test_a_sticking_block_moves_exactly_with_the_belt(blocks):
     for run in blocks[1]:
         sticks = np.flatnonzero(run.mode[1:, 0] == 0) + 1
@@ -99,6 +102,7 @@ def test_a_sticking_block_moves_exactly_with_the_belt(blocks):
         assert (np.abs(run.force[sticks]) <= 1 + 1e-11).all()
 
 
+@pytest.mark.slow
 def test_the_work_of_friction_is_the_energy_lost(blocks):
     for run in blocks[0]:
         lost = run.account.energy[0] - run.account.energy[-1]
@@ -145,6 +149,7 @@ def sliding_reference():
     return y[2:], y[:2] + y[2:] * speed / 4, 3 + speed / 2
 
 
+@pytest.mark.slow
 def test_studers_sliding_mass_to_1e_10(masses):
     v_3, stop, when = sliding_reference()
     run = masses[0]
@@ -154,6 +159,7 @@ def test_studers_sliding_mass_to_1e_10(masses):
     assert run.events.time[0] == pytest.approx(when, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_a_growing_force_sets_a_mass_free_in_its_own_direction(masses):
     run = masses[1]
     assert list(run.events.kind) == ["slips", "sticks"]
@@ -261,6 +267,7 @@ def test_friction_stays_in_its_cone(inclines):
         assert run.impulse[1:, 0].min() > 0
 
 
+@pytest.mark.slow
 def test_friction_without_a_consistent_mode_is_an_error_that_names_time_and_contact():
     """The floor drags a sliding mass in harder than it pushes it out (Painleve)."""
     state = carom.State([0.0, 0.0, 0.0], [0.0, 0.0, 0.0], t=0.25)
@@ -307,14 +314,17 @@ def toy():
     return peck(carom.models.woodpecker()[1], 0.15)
 
 
+@pytest.mark.slow
 def test_angle_of_the_bird_after_150_ms_to_1e_8(toy):
     assert toy.q[-1, 2] == pytest.approx(-0.31022235586, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_the_woodpecker_has_each_of_its_incidents_once(toy):
     assert [(e.contact, e.kind) for e in toy.events] == WOODPECKER
 
 
+@pytest.mark.slow
 def test_period_of_the_woodpecker_to_1e_8():
     assert limit_cycle(peck).period == pytest.approx(0.1459760651, abs=1e-8)
 
@@ -359,6 +369,7 @@ def held(growing, jumping):
     return system, carom.State([0.0], [0.0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rtol", [1e-3, 1e-6, 1e-9])
 def test_slip_from_rest_begins_when_the_load_reaches_the_limit(rtol):
     method = carom.EventCapturing(carom.explicit(5), projection=True)
@@ -371,6 +382,7 @@ def test_slip_from_rest_begins_when_the_load_reaches_the_limit(rtol):
     assert sol.events.time[0] == pytest.approx(begin, abs=10 * rtol)
 
 
+@pytest.mark.slow
 def test_a_load_that_jumps_beyond_the_limit_moves_the_mass_at_once():
     sol = carom.solve(*held(0.0, 1.0), 10.0)
     assert sol.q[-1, 0] == pytest.approx(0.25 * 8.6**2, rel=1e-6)

@@ -72,13 +72,15 @@ def square(shift, jumps):
     return np.where(np.floor((T + shift) * jumps / 5) % 2, 1.0, -1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("x", "y", "wanted"),
     [
-        (square(0.0, 80), square(0.007, 80), 0.007),
-        (square(0.0, 20_000), square(0.00013, 20_000), 0.00015),  # three points of the grid
+        pytest.param(square(0.0, 80), square(0.007, 80), 0.007, id="80 jumps"),
+        pytest.param(  # three points of the grid
+            square(0.0, 20_000), square(0.00013, 20_000), 0.00015, id="20000 jumps"
+        ),
     ],
-    ids=["80 jumps", "20000 jumps"],
 )
 def test_a_hundred_thousand_points_take_seconds(x, y, wanted):
     started = time.process_time()

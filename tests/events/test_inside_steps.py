@@ -65,6 +65,7 @@ def ground(restitution, **params):
     return carom.System(1.0, weight, contacts=carom.Contacts(above_ground, restitution=restitution), params=params)
 
 
+@pytest.mark.slow
 def test_a_floor_that_drops_away_and_comes_back_within_a_step_lets_the_mass_fly():
     """The floor falls faster than the mass for a thirtieth of a step of 0.3."""
 
@@ -77,6 +78,7 @@ def test_a_floor_that_drops_away_and_comes_back_within_a_step_lets_the_mass_fly(
     np.testing.assert_allclose(coarse.at(times)[0], fine.at(times)[0], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_a_narrow_post_is_hit_though_both_ends_of_the_step_are_free():
     post, flight = ground(weight=0.0, drop=0.0, post=1.0, restitution=1.0), carom.State([0.0, 0.5], [1.0, 0.0])
     sol = carom.simulate(post, flight, CAPTURE, t1=1.0, stepping=carom.Adaptive(1e-6, 1e-9, h_max=0.03, first=0.03))

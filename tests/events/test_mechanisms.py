@@ -62,6 +62,7 @@ def leaving(run):
     return int(np.argmin(np.abs(run.t - opens.time[0])))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("radius", "angle"), SPHERES)
 def test_the_mass_leaves_the_sphere_where_the_cosine_is_two_thirds(spheres, radius, angle):
     cosines = []
@@ -73,6 +74,7 @@ def test_the_mass_leaves_the_sphere_where_the_cosine_is_two_thirds(spheres, radi
     assert observed_order(PARTS, cosines) >= 2.5
 
 
+@pytest.mark.slow
 def test_the_drift_on_the_sphere_falls_with_order_p(spheres):
     drift = []
     for part in PARTS:
@@ -85,11 +87,13 @@ def test_the_drift_on_the_sphere_falls_with_order_p(spheres):
 PROJECTED = carom.EventCapturing(carom.radau_iia(2), projection=True)
 
 
+@pytest.mark.slow
 def test_projection_removes_the_drift():
     run = carom.simulate(*carom.models.mass_on_sphere(), PROJECTED, t1=0.5, h=0.05)
     assert np.abs(np.hypot(*run.q.T) - 1.0).max() < 1e-13
 
 
+@pytest.mark.slow
 def test_the_velocity_form_holds_the_relative_velocity_at_the_nodes():
     system, state = carom.models.mass_on_sphere()
     run = carom.simulate(system, state, carom.EventCapturing(carom.radau_iia(2), form="velocity"), t1=0.5, h=0.05)
@@ -109,6 +113,7 @@ def wall(q):
     return q[:1] + 0.2
 
 
+@pytest.mark.slow
 def test_a_pendulum_that_hits_a_stop_is_followed_with_order_p():
     pendulum = carom.System(1.0, lambda q: 9.81 * q[1], constraints=rod, contacts=carom.Contacts(wall, restitution=0.5))
     state = carom.State([np.sin(0.9), -np.cos(0.9)], [0.0, 0.0])
@@ -181,6 +186,7 @@ def test_redundant_contacts_warn_and_share_the_load():
     assert np.abs(run.q).max() < 1e-12
 
 
+@pytest.mark.slow
 def test_a_gap_that_jumps_is_an_error_that_names_time_and_contact_and_keeps_the_rest():
     with pytest.raises(
         carom.SimulationError, match=r"could not be located in the step from t = 0\.4.*Contact 1"
@@ -242,6 +248,7 @@ def test_a_start_in_penetration_stays_where_it_is():
     assert run.q[-1, 0] == pytest.approx(1.0, abs=1e-14)
 
 
+@pytest.mark.slow
 def test_a_start_inside_a_sphere_stays_there_though_drift_is_removed():
     system, _ = carom.models.mass_on_sphere()
     inside = carom.State([0.0, 1.0 - 1e-6], [0.0, 0.0])

@@ -18,12 +18,14 @@ def errors(request):
     return moreau.norm_errors(PROBLEMS[request.param])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", ["L1", "Hausdorff", "L2"])
 def test_velocities_converge_in_norms_that_bear_jumps(errors, norm):
     low, high = {"L1": (0.8, 1.1), "Hausdorff": (0.6, 1.15), "L2": (0.25, 0.65)}[norm]
     assert low <= observed_order(moreau.STEPS[: len(errors[norm])], errors[norm]) <= high
 
 
+@pytest.mark.slow
 def test_velocities_do_not_converge_uniformly(errors):
     assert observed_order(moreau.STEPS, errors["uniform"]) < 0.25
 
@@ -42,7 +44,13 @@ def test_velocities_have_local_order_zero_at_a_missed_impact():
     assert moreau.impact_orders(0.0) == pytest.approx((1.0, 0.0), abs=0.15)
 
 
-@pytest.mark.parametrize(("surface", "theta"), [(moreau.table, 0.8), (moreau.ring, 1.0)], ids=["flat", "curved"])
+@pytest.mark.parametrize(
+    ("surface", "theta"),
+    [
+        pytest.param(moreau.table, 0.8, id="flat", marks=pytest.mark.slow),
+        pytest.param(moreau.ring, 1.0, id="curved"),
+    ],
+)
 def test_positions_and_velocities_have_local_order_two_in_persistent_contact(surface, theta):
     assert moreau.persistent_orders(surface, theta) == pytest.approx((2.0, 2.0), abs=0.1)
 
@@ -68,6 +76,7 @@ def test_a_parameter_outside_its_interval_is_refused_by_name(name, value):
         carom.MoreauTheta(**{name: value})
 
 
+@pytest.mark.slow
 def test_without_laws_one_half_is_the_implicit_midpoint_rule():
     pendulum = carom.System(1.0, lambda q: -jnp.cos(q[0]), forces={"drag": lambda t, q, v: -0.1 * v})
     start = carom.State([1.0], [0.5])

@@ -36,12 +36,14 @@ def study():
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TABLEAUX)
 @pytest.mark.parametrize("problem", DATA)
 def test_the_order_through_impacts_is_that_of_the_tableau(study, problem, name):
     assert observed_order(STEPS, study[problem, name], floor=FLOOR) >= TABLEAUX[name].order - 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "bound"), [("radau_iia(2)", 4e-5), ("radau_iia(3)", 3e-8), ("lobatto_iiia(4)", 3e-10)]
 )

@@ -95,13 +95,8 @@ LANES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("models", "how"),
-    [
-        pytest.param(*case, id=name, marks=[pytest.mark.slow] if "adaptive" in name else [])
-        for name, case in LANES.items()
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("models", "how"), LANES.values(), ids=LANES)
 def test_lanes_with_events_at_different_times_equal_single_runs(models, how):
     for (system, state), lane in zip(models, carom.simulate_batch(*zip(*models), WHOLE, t1=4.0, **how)):
         alone = carom.simulate(system, state, WHOLE, t1=4.0, **how)

@@ -42,6 +42,7 @@ def test_no_accepted_step_ends_far_under_the_surface_on_its_way_down(runs):
         assert (run.q[1:, 0][falling & fresh] > -atol).all()
 
 
+@pytest.mark.slow
 def test_inspecting_events_needs_no_more_evaluations(runs):
     model = carom.models.bouncing_ball()
     stepping = carom.StepHalving(1e-4, 0.0, inspect=True, first=0.05)

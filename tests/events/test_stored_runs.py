@@ -5,10 +5,13 @@ import pytest
 
 import carom
 
-METHODS = [carom.EventCapturing(carom.radau_iia(2)), carom.MoreauTheta(0.5, 1.0)]
+METHODS = [
+    pytest.param(carom.EventCapturing(carom.radau_iia(2)), id="EventCapturing", marks=pytest.mark.slow),
+    pytest.param(carom.MoreauTheta(0.5, 1.0), id="MoreauTheta"),
+]
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda m: type(m).__name__)
+@pytest.mark.parametrize("method", METHODS)
 def test_a_resumed_bounce_equals_one_that_was_never_interrupted(method, tmp_path):
     ball, state = carom.models.bouncing_ball()
     whole = carom.simulate(ball, state, method, t1=2.0, h=0.0625)

@@ -60,6 +60,7 @@ def stopped(path, signals, end, chance):
     return ends, process.returncode
 
 
+@pytest.mark.slow
 def test_a_terminated_run_keeps_its_parts_and_says_how_to_go_on(tmp_path):
     path = tmp_path / "newtons_cradle.nc"
     [(code, said)], last = stopped(path, [signal.SIGTERM], 20_000.0, random.Random(3))

@@ -30,7 +30,7 @@ def built(page):
     return "<!-- made " in page.read_text(encoding="utf-8")
 
 
-LONG = ("docs/gradients.md", "docs/mechanisms.md", "docs/orbits.md")
+LONG = ("docs/gradients.md", "docs/mechanisms.md", "docs/orbits.md", "docs/theory/moreau.md")
 
 
 @pytest.mark.parametrize(
@@ -66,6 +66,7 @@ def test_what_a_page_shows_is_written_by_its_snippets(page):
     assert all(f'"{made}"' in code for made in re.findall(r"<!-- made (\S+)", page.read_text(encoding="utf-8")))
 
 
+@pytest.mark.slow
 def test_the_tutorial_notebook_runs_and_shows_players_figures_and_tables(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     notebook((ROOT / "examples" / "tutorial.ipynb").read_text(encoding="utf-8"))

@@ -104,6 +104,7 @@ def test_films_paint_the_same_shapes(model):
     assert len(axes.lines) + len(axes.collections) >= 3
 
 
+@pytest.mark.slow
 def test_every_drawing_shows_and_moves_in_a_browser(tmp_path):
     from carom.reports.data import stage
     from carom.reports.page import page

@@ -10,6 +10,7 @@ import pytest
 import carom
 
 
+@pytest.mark.slow
 def test_diffrax_solves_a_chain_to_the_same_motion():
     diffrax = pytest.importorskip("diffrax")
     system = carom.System(1.0, lambda q: 1 - jnp.cos(q[0]), {"drag": lambda t, q, v: -0.1 * v})

@@ -54,6 +54,7 @@ def landed():
     return carom.simulate(*falling, carom.MoreauMidpoint(), t1=1.0, h=1e-2)
 
 
+@pytest.mark.slow
 def test_a_run_of_a_mechanism_shows_its_outline_its_floor_and_upward_forces(landed):
     picture = picture_of(landed, landed.t)
     low, high = np.reshape(view_box(picture), (2, 2))
@@ -68,6 +69,7 @@ def test_a_run_of_a_mechanism_shows_its_outline_its_floor_and_upward_forces(land
     assert "centres of mass" in payload(landed, 20)["caption"]
 
 
+@pytest.mark.slow
 def test_a_body_in_space_has_units_and_names_of_its_own_for_velocities():
     system, state = carom.models.bouncing_box()
     run = carom.simulate(system, state, carom.MoreauMidpoint(), t1=1e-3, h=5e-4)

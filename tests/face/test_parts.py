@@ -43,7 +43,8 @@ def killed(path, arguments, count, delay):
     return process.wait() == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("moments", [1, pytest.param(10, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("moments", [1, 10])
 def test_a_run_killed_at_random_moments_resumes_bit_for_bit(moments, tmp_path, capsys):
     path, end = tmp_path / "newtons_cradle.nc", moments * PER_KILL
     chain, state = carom.models.newtons_cradle(5)
@@ -232,6 +233,7 @@ def test_files_carry_units_names_and_where_they_come_from(tmp_path):
     assert {"carom", "jax", "python", "command", "created", "method", "stepping"} <= set(data.attrs)
 
 
+@pytest.mark.slow
 def test_a_model_in_si_units_says_so_in_files_and_figures(tmp_path):
     chain, state = carom.models.bead_chain([0.01] * 3)
     sol = carom.simulate(chain, state, carom.TailoredTheta(), t1=1e-5, h=1e-6)

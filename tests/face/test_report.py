@@ -136,7 +136,14 @@ def test_a_wrong_number_of_frames_is_refused(cradle, tmp_path, frames):
 PIXELS = "document.getElementById('scene').toDataURL()"
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (1280, True), (390, False)], ids=["wide", "dark", "phone"])
+@pytest.mark.parametrize(
+    ("width", "dark"),
+    [
+        pytest.param(1280, False, id="wide"),
+        pytest.param(1280, True, id="dark", marks=pytest.mark.slow),
+        pytest.param(390, False, id="phone", marks=pytest.mark.slow),
+    ],
+)
 def test_the_report_plays_scrubs_and_fits_in_a_browser(file, width, dark):
     with opened(file, width=width, dark=dark) as (view, troubles):
         assert view.evaluate("document.documentElement.scrollWidth") <= width

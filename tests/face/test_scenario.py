@@ -51,7 +51,13 @@ def test_a_scenario_runs_and_ends_with_the_path_of_its_report(monkeypatch, capsy
     assert (carom.load(tmp_path / "out" / "cradle.nc").q == direct.q).all()
 
 
-@pytest.mark.parametrize("model", sorted(carom.models.registry))
+ASSEMBLED = ("bricard", "dominoes", "rolling_disk")  # take seconds to build
+
+
+@pytest.mark.parametrize(
+    "model",
+    [pytest.param(m, marks=pytest.mark.slow if m in ASSEMBLED else []) for m in sorted(carom.models.registry)],
+)
 def test_every_model_has_a_method_without_naming_one(model):
     required = {"granular_chain": {"masses": [1.0, 0.5]}, "binary_collision": {}}
     system, _ = carom.models.build(model, required.get(model, {}))

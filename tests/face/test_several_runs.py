@@ -65,7 +65,13 @@ def test_what_cannot_be_compared_is_refused(runs, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("what", ["one row", "numbers that are none", "nothing but such numbers", "backward"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        *(pytest.param(what, marks=pytest.mark.slow) for what in ("one row", "numbers that are none")),
+        *("nothing but such numbers", "backward"),
+    ],
+)
 def test_short_and_broken_runs_have_reports_that_open(runs, tmp_path, what):
     run = runs["h = 0.2"]
     q = run.q.copy()
@@ -93,6 +99,7 @@ def test_a_run_without_rows_is_refused(runs, tmp_path):
         carom.report(nothing, tmp_path / "run.html")
 
 
+@pytest.mark.slow
 def test_a_run_of_a_million_rows_keeps_its_extremes_and_what_is_near_events(runs, tmp_path):
     run, n = runs["h = 0.2"], 1_000_000
     t = np.linspace(0.0, 4.0, n)

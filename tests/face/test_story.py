@@ -118,6 +118,7 @@ def test_each_unit_has_its_plot_and_velocities_are_per_second(block, tmp_path):
     assert [text.get_text() for text in legend] == ["x [m/s]", "y [m/s]", "phi [rad/s]"]
 
 
+@pytest.mark.slow
 def test_momenta_are_not_called_metres_per_second():
     system = carom.System.from_hamiltonian(lambda q, p: 0.25 * p @ p + 0.5 * q @ q, labels=("x",), units="m")
     sol = carom.simulate(system, carom.State([1.0], [0.0]), carom.Spark(2), t1=0.2, h=0.1)
@@ -125,6 +126,7 @@ def test_momenta_are_not_called_metres_per_second():
     assert "units" not in sol.to_xarray()["v"].attrs
 
 
+@pytest.mark.slow
 def test_energy_against_its_start_and_penetration_are_drawn_over_time(block):
     titles = [p["title"] for p in payload(block, 5)["plots"]]
     assert any(title.startswith("(E - E0) / ") for title in titles)
@@ -170,6 +172,7 @@ def test_the_ending_of_out_decides_the_form_or_is_refused(told, monkeypatch, cap
     assert sorted(p.suffix[1:] for p in (tmp_path / "new").iterdir()) == sorted(begins)
 
 
+@pytest.mark.slow
 def test_a_run_that_fails_leaves_what_there_is_and_says_so(monkeypatch, capsys, tmp_path):
     options = ("--t1", "0.9", "--out", tmp_path, "--no-progress")
     code, _, err = called(monkeypatch, capsys, "run", "painleve_rod", *options)

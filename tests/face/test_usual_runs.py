@@ -12,8 +12,12 @@ from carom.reports.data import payload
 
 from .test_cli import called
 
+ASSEMBLED = ("bricard", "dominoes", "rolling_disk")  # take seconds to build
 
-@pytest.mark.parametrize("model", sorted(registry))
+
+@pytest.mark.parametrize(
+    "model", [pytest.param(m, marks=pytest.mark.slow if m in ASSEMBLED else []) for m in sorted(registry)]
+)
 def test_every_model_comes_with_a_run_of_moderate_size(model):
     usual = usual_runs[model]
     steps = usual["t1"] / usual["h"]

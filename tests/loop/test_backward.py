@@ -42,12 +42,25 @@ def back(there):
 @pytest.mark.parametrize(
     ("method", "stepping", "error", "returns"),
     [
-        (GAUSS, carom.Constant(0.1), 1e-10, 1e-14),
-        (carom.StormerVerlet(), carom.Constant(1e-3), 1e-6, 1e-13),
-        (carom.Theta(0.5), carom.Prescribed([0.01, 0.02] * 100), 1e-4, 1e-2),
-        (carom.ExplicitRK(carom.explicit(5)), carom.Adaptive(1e-9, 1e-11), 1e-9, 1e-9),
+        pytest.param(GAUSS, carom.Constant(0.1), 1e-10, 1e-14, id="IRK", marks=pytest.mark.slow),
+        pytest.param(carom.StormerVerlet(), carom.Constant(1e-3), 1e-6, 1e-13, id="StormerVerlet"),
+        pytest.param(
+            carom.Theta(0.5),
+            carom.Prescribed([0.01, 0.02] * 100),
+            1e-4,
+            1e-2,
+            id="Theta",
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(
+            carom.ExplicitRK(carom.explicit(5)),
+            carom.Adaptive(1e-9, 1e-11),
+            1e-9,
+            1e-9,
+            id="Adaptive",
+            marks=pytest.mark.slow,
+        ),
     ],
-    ids=["IRK", "StormerVerlet", "Theta", "Adaptive"],
 )
 def test_an_oscillator_swings_back_on_its_exact_motion(method, stepping, error, returns):
     sol = carom.simulate(SPRING, START, method, t1=-1.0, stepping=stepping)
@@ -96,6 +109,7 @@ KEPT = {
 }
 
 
+@pytest.mark.slow
 def test_keeps_find_the_same_places_on_the_way_back(there, back):
     found = carom.simulate(DRIVEN, there.state, GAUSS, t1=2.0, h=0.05, keep=KEPT)
     kept = found.kept
@@ -137,6 +151,7 @@ def test_a_late_run_counts_from_its_start():
     np.testing.assert_allclose(sol.v[:, 0], np.exp(sol.elapsed) - 0.5, atol=1e-11)
 
 
+@pytest.mark.slow
 def test_a_pendulum_keeps_its_rod_and_its_multipliers():
     pendulum, state = carom.models.pendulum()
     there = carom.simulate(pendulum, state, carom.Spark(3), t1=0.5, h=0.02)
@@ -171,7 +186,9 @@ SYSTEMS = {
 }
 
 
-@pytest.mark.parametrize("name", SYSTEMS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "augmented" else []) for name in SYSTEMS]
+)
 def test_in_a_mirrored_system_rates_change_their_sign_and_accelerations_do_not(name):
     system = SYSTEMS[name].since(0.75)
     mirror = backward(system)
@@ -188,6 +205,7 @@ def test_in_a_mirrored_system_rates_change_their_sign_and_accelerations_do_not(n
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_batch_goes_back_as_its_single_runs(there, back):
     sols = carom.simulate_batch(DRIVEN, [there.state, carom.State([0.1], [0.2], 5.0)], GAUSS, t1=2.0, h=0.05)
     np.testing.assert_allclose(sols[0].q, back.q, rtol=1e-14)
@@ -214,6 +232,7 @@ def test_a_run_that_was_interrupted_goes_on_bit_for_bit(tmp_path, there, back):
         carom.resume(path, system=DRIVEN, t1=6.0)
 
 
+@pytest.mark.slow
 def test_kept_places_of_a_stored_run_are_gone_on_with(tmp_path, there):
     whole = carom.simulate(DRIVEN, there.state, GAUSS, t1=2.0, h=0.05, keep=KEPT)
     part = prepare(DRIVEN, there.state, GAUSS, 2.0, carom.Constant(0.05), keeps=Keeps.of(KEPT))
@@ -236,6 +255,7 @@ def test_runs_are_joined_in_one_direction_of_time(there, back):
         carom.join(there, back)
 
 
+@pytest.mark.slow
 def test_solve_goes_back_and_holds_it_against_a_second_opinion(there):
     sol = carom.solve(DRIVEN, there.state, t1=2.0, rtol=1e-8, verify=True)
     np.testing.assert_allclose(sol.q[-1], START.q, atol=1e-7)

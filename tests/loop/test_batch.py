@@ -39,6 +39,7 @@ def test_rejections_and_drop_backs_work_lane_by_lane(kind):
         assert np.abs(lane.q - alone.q).max() < 1e-14
 
 
+@pytest.mark.slow
 def test_one_adaptive_stepping_serves_all_lanes_as_it_serves_single_runs():
     method, control = carom.ExplicitRK(carom.explicit(5)), carom.Adaptive(1e-8, 1e-10)
     states = [carom.State([x], [0.0], t=t0) for x, t0 in ((1.0, 0.0), (2.0, 1.7e9), (0.3, -2.0))]
@@ -49,6 +50,7 @@ def test_one_adaptive_stepping_serves_all_lanes_as_it_serves_single_runs():
         assert np.array_equal(lane.q, alone.q)
 
 
+@pytest.mark.slow
 def test_a_lane_is_warned_about_as_a_single_run_is():
     hardening = carom.System(1.0, lambda q: 0.25 * q[0] ** 4)
     states = [carom.State([0.0], [v]) for v in (0.1, 40.0, 41.0)]

@@ -28,9 +28,13 @@ def test_a_late_start_changes_no_digit_of_a_solution(t0):
 @pytest.mark.parametrize(
     ("method", "options"),
     [
-        (carom.EventCapturing(carom.radau_iia(2)), {"h": 0.05}),
+        pytest.param(carom.EventCapturing(carom.radau_iia(2)), {"h": 0.05}, marks=pytest.mark.slow),
         (carom.MoreauMidpoint(), {"h": 0.003}),
-        (carom.Extrapolated(carom.MoreauMidpoint()), {"stepping": carom.Switching(1e-4, 0.05)}),
+        pytest.param(
+            carom.Extrapolated(carom.MoreauMidpoint()),
+            {"stepping": carom.Switching(1e-4, 0.05)},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_ball_bounces_late_as_it_bounces_early(method, options):
@@ -50,6 +54,7 @@ def test_functions_of_t_receive_the_user_s_time_and_elapsed_that_since_the_start
     assert np.array_equal(one.q, other.q)
 
 
+@pytest.mark.slow
 def test_a_lagrangian_and_the_evidence_see_the_time_since_the_start():
     growing = carom.System(1.0, lambda q, elapsed: 0.5 * (1 + elapsed) * q @ q)
     derived = carom.System.from_lagrangian(lambda q, v, elapsed: 0.5 * v @ v - 0.5 * (1 + elapsed) * q @ q)
@@ -61,6 +66,7 @@ def test_a_lagrangian_and_the_evidence_see_the_time_since_the_start():
         assert np.allclose(swing(LATE, derived).q, early.q, rtol=0, atol=1e-14)
 
 
+@pytest.mark.slow
 def test_interpolation_and_stop_count_from_the_start():
     times = np.array([0.125, 0.5, 1.0])
     early, late = swing(save_at=times), swing(LATE, save_at=LATE + times)
@@ -92,6 +98,7 @@ def test_forces_are_seen_on_their_side_of_a_jump(t0, error):
     assert np.all(sol.v[sol.t <= t0 + 0.33] == 0)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:t0 =")
 def test_a_late_run_is_resumed_bit_for_bit_and_lands_on_jumps_behind_its_first_end(tmp_path):
     system = kicked(LATE + 1.33)
@@ -140,7 +147,10 @@ def test_a_step_longer_than_the_run_is_warned_about():
 
 @pytest.mark.parametrize(
     ("stepping", "argument"),
-    [(carom.Adaptive(1e-6, 1e-9), "Loosen rtol or atol"), (carom.StepHalving(1e-6), "Loosen atol or rtol")],
+    [
+        (carom.Adaptive(1e-6, 1e-9), "Loosen rtol or atol"),
+        pytest.param(carom.StepHalving(1e-6), "Loosen atol or rtol", marks=pytest.mark.slow),
+    ],
 )
 def test_a_motion_that_becomes_infinite_ends_where_time_stands_still(stepping, argument):
     falling = carom.System(1.0, lambda q: -(q[0] ** 4))

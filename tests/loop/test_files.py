@@ -158,6 +158,7 @@ LIMITED = """
 """
 
 
+@pytest.mark.slow
 def test_a_limit_of_file_sizes_leaves_the_old_file_and_the_rows(tmp_path):
     path = tmp_path / "run.nc"
     command = [sys.executable, "-c", textwrap.dedent(LIMITED), str(path)]

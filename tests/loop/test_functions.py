@@ -90,7 +90,16 @@ CHANGED = {
 }
 
 
-@pytest.mark.parametrize("what", CHANGED)
+QUICK = (
+    "a global of a compiled function it calls",
+    "an array",
+    "a class attribute of a bound method",
+)
+
+
+@pytest.mark.parametrize(
+    "what", [pytest.param(what, marks=[] if what in QUICK else pytest.mark.slow) for what in CHANGED]
+)
 def test_the_next_run_of_a_system_uses_what_was_changed(what, monkeypatch):
     settings.k = 1.0
     potential, change = CHANGED[what]
@@ -145,7 +154,10 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("said", OTHERS)
+@pytest.mark.parametrize(
+    "said",
+    [pytest.param(said, marks=[] if "code" in said or "k'" in said else pytest.mark.slow) for said in OTHERS],
+)
 def test_a_stored_run_refuses_another_system_and_says_what_differs(said, tmp_path):
     path = tmp_path / "run.nc"
     stored, other = (make() for make in OTHERS[said])
@@ -194,6 +206,7 @@ def test_what_a_function_captured_is_freed_with_it():
     assert gone() is None
 
 
+@pytest.mark.slow
 def test_an_object_that_holds_its_own_system_is_freed():
     class Model:
         def __init__(self):
@@ -231,7 +244,8 @@ FRESH = """
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-@pytest.mark.parametrize("count", [9, pytest.param(105, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [9, 105])
 def test_fresh_functions_do_not_pile_up_in_memory(count):
     command = [sys.executable, "-c", textwrap.dedent(FRESH), str(count)]
     out = subprocess.run(command, check=True, capture_output=True, text=True)

@@ -40,6 +40,7 @@ def test_a_joined_run_is_stored_with_its_times_and_goes_on(halves, tmp_path):
     assert np.array_equal(resumed.q, run(t1=7.0).q)
 
 
+@pytest.mark.slow
 def test_contact_work_and_events_of_both_methods_count(tmp_path):
     first = carom.simulate(*BALL, carom.EventCapturing(carom.explicit(4)), t1=0.8, h=0.05)
     second = carom.simulate(BALL[0], first.state, carom.MoreauMidpoint(), t1=1.0, h=0.01)

@@ -73,15 +73,16 @@ def found():
     return many()
 
 
-def test_a_thousand_crossings_are_located_to_the_accuracy_of_the_run():
+@pytest.mark.parametrize("count", [100, pytest.param(1000, marks=pytest.mark.slow)])
+def test_crossings_are_located_to_the_accuracy_of_the_run(count):
     stepping = carom.Adaptive(1e-12, 1e-12)
     sections = [keep.section(position_of, direction="both"), keep.section(lambda q, v: v[0], last=3)]
-    sol = carom.simulate(SYSTEM, STATE, METHOD, t1=1000.2 * np.pi, stepping=stepping, keep=sections)
+    sol = carom.simulate(SYSTEM, STATE, METHOD, t1=(count + 0.2) * np.pi, stepping=stepping, keep=sections)
     zeros, turns = sol.kept["section 0"], sol.kept["section 1"]
-    assert zeros.t.shape == (1000,)
-    assert np.abs(zeros.t - (np.arange(1000) + 0.5) * np.pi).max() < 1e-10
+    assert zeros.t.shape == (count,)
+    assert np.abs(zeros.t - (np.arange(count) + 0.5) * np.pi).max() < 1e-10
     assert np.abs(zeros.q).max() < 1e-10
-    assert np.abs(turns.t - np.array([995, 997, 999]) * np.pi).max() < 1e-10
+    assert np.abs(turns.t - (count - np.array([5, 3, 1])) * np.pi).max() < 1e-10
     assert len(sol) == 2
 
 
@@ -138,6 +139,7 @@ def test_columns_and_times_decide_on_the_rows(rows):
     assert np.array_equal(at.q, at.kept["times 0"].q)
 
 
+@pytest.mark.slow
 def test_every_lane_of_a_batch_keeps_what_its_single_run_does(found):
     systems, ends = [SYSTEM, system(level=0.3), system(level=2.0)], [5 * PERIOD, 17.0, 11.0]
     with pytest.warns(UserWarning, match="^lane 2: zeros never changed its sign in this run: it stayed negative$"):
@@ -171,6 +173,7 @@ def ball(amplitude=0.0):
     return carom.System(1.0, weight, contacts=contacts, params={"amplitude": amplitude})
 
 
+@pytest.mark.slow
 def test_balls_on_a_shaken_table_are_strobed_in_a_batch_as_their_rows_say():
     table, start = PERIOD / 20, carom.State([0.3], [0.0])
     balls = [ball(a) for a in (0.01, 0.012, 0.02)]
@@ -185,6 +188,7 @@ def test_balls_on_a_shaken_table_are_strobed_in_a_batch_as_their_rows_say():
         assert lane.kept["peak 0"].value == pytest.approx(alone.impulse.max(), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_steps_that_are_taken_back_are_not_counted_and_not_after_a_resumption(tmp_path):
     start, method, stepping = carom.State([0.1], [0.0]), carom.MoreauMidpoint(), carom.Switching(1e-4, 2e-2)
     steps = keep.reduce((0, 0.0), lambda s, t, q, v, h: (s[0] + 1, s[1] + h * q[0]))

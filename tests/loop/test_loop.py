@@ -21,7 +21,12 @@ def run(method=None, stepping=None, t1=2.0, rows=4096, save_every=1, stop=None):
 
 
 @pytest.mark.parametrize(
-    "stepping", [carom.Constant(0.013), GoesBack(0.05), Rejecting(0.4, 0.1)], ids=lambda s: type(s).__name__
+    "stepping",
+    [
+        pytest.param(carom.Constant(0.013), id="Constant", marks=pytest.mark.slow),
+        pytest.param(GoesBack(0.05), id="GoesBack"),
+        pytest.param(Rejecting(0.4, 0.1), id="Rejecting", marks=pytest.mark.slow),
+    ],
 )
 def test_results_do_not_depend_on_the_chunk_size(stepping):
     whole = run(stepping=stepping)
@@ -66,8 +71,11 @@ def test_a_method_that_stops_short_against_its_word_is_named():
 
 @pytest.mark.parametrize(
     "stepping",
-    [carom.Constant(0.03), carom.Prescribed([0.07, 0.11, 0.05] * 5), carom.Adaptive(1e-6, 1e-9, first=0.5)],
-    ids=lambda s: type(s).__name__,
+    [
+        pytest.param(carom.Constant(0.03), id="Constant", marks=pytest.mark.slow),
+        pytest.param(carom.Prescribed([0.07, 0.11, 0.05] * 5), id="Prescribed", marks=pytest.mark.slow),
+        pytest.param(carom.Adaptive(1e-6, 1e-9, first=0.5), id="Adaptive"),
+    ],
 )
 def test_attempts_that_leave_a_step_pending_leave_no_trace(stepping):
     method = carom.ExplicitRK(carom.explicit(5))
@@ -158,24 +166,31 @@ def test_stop_ends_the_run_where_the_function_turns_negative():
     assert sol.q[-1, 0] == pytest.approx(0.0, abs=1e-12)
 
 
-def test_a_force_that_jumps_in_time_is_integrated_exactly_when_the_jump_is_declared():
+@pytest.mark.parametrize(
+    "method",
+    [
+        carom.IRK(carom.lobatto_iiia(2)),
+        pytest.param(carom.ExplicitRK(carom.explicit(4)), marks=pytest.mark.slow),
+        pytest.param(carom.IRK(carom.radau_iia(2)), marks=pytest.mark.slow),
+    ],
+)
+def test_a_force_that_jumps_in_time_is_integrated_exactly_when_the_jump_is_declared(method):
     pushed = carom.System(1.0, forces={"push": lambda t, q, v: jnp.where(t < 0.333, 1.0, -2.0)[None]}, jumps=[0.333])
     exact_v = 0.333 - 2 * (1 - 0.333)
     exact_q = 0.333**2 / 2 + 0.333 * 0.667 - 0.667**2
     start = carom.State([0.0], [0.0])
-    for method in (
-        carom.IRK(carom.lobatto_iiia(2)),
-        carom.ExplicitRK(carom.explicit(4)),
-        carom.IRK(carom.radau_iia(2)),
-    ):
-        sol = carom.simulate(pushed, start, method, t1=1.0, h=0.1)
-        assert 0.333 in sol.t
-        assert sol.v[-1, 0] == pytest.approx(exact_v, abs=1e-13)
-        assert sol.q[-1, 0] == pytest.approx(exact_q, abs=1e-13)
+    sol = carom.simulate(pushed, start, method, t1=1.0, h=0.1)
+    assert 0.333 in sol.t
+    assert sol.v[-1, 0] == pytest.approx(exact_v, abs=1e-13)
+    assert sol.q[-1, 0] == pytest.approx(exact_q, abs=1e-13)
 
 
 @pytest.mark.parametrize(
-    "force", [lambda t: jnp.where(t < 0.333, 1.0, -2.0), lambda t: jnp.where(t > 0.333, -2.0, 1.0)]
+    "force",
+    [
+        lambda t: jnp.where(t < 0.333, 1.0, -2.0),
+        pytest.param(lambda t: jnp.where(t > 0.333, -2.0, 1.0), marks=pytest.mark.slow),
+    ],
 )
 def test_between_steps_a_force_that_jumps_counts_on_its_own_side_of_the_jump(force):
     pushed = carom.System(1.0, forces={"push": lambda t, q, v: force(t)[None]}, jumps=[0.333])

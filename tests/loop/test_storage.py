@@ -33,8 +33,11 @@ def test_a_saved_run_loads_with_the_same_rows(tmp_path):
 
 @pytest.mark.parametrize(
     "method",
-    [carom.TailoredTheta(), carom.AdditiveTailoredIRK(), carom.IRK(carom.gauss(2))],
-    ids=lambda m: type(m).__name__,
+    [
+        pytest.param(carom.TailoredTheta(), id="TailoredTheta"),
+        pytest.param(carom.AdditiveTailoredIRK(), id="AdditiveTailoredIRK", marks=pytest.mark.slow),
+        pytest.param(carom.IRK(carom.gauss(2)), id="IRK", marks=pytest.mark.slow),
+    ],
 )
 def test_a_resumed_run_equals_one_that_was_never_interrupted(method, tmp_path):
     cradle, state = carom.models.newtons_cradle(5)
@@ -108,6 +111,7 @@ WIDE = """
 """
 
 
+@pytest.mark.slow
 def test_a_chain_of_a_million_beads_runs_in_less_than_two_gigabytes():
     out = subprocess.run([sys.executable, "-c", textwrap.dedent(WIDE)], check=True, capture_output=True, text=True)
     assert float(out.stdout.split()[-1]) < 2e6, "peak in kB; the ru_maxrss of a child would count its parent too"

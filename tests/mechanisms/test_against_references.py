@@ -74,6 +74,7 @@ def test_a_free_top_follows_eulers_equations_and_keeps_energy_and_its_quaternion
     assert np.abs(energy / energy[0] - 1).max() < 1e-13
 
 
+@pytest.mark.slow
 def test_explicit_steps_keep_the_quaternion_too():
     system, state = carom.models.free_top()
     sol = carom.simulate(system, state, carom.ExplicitRK(carom.explicit(4)), t1=5.0, h=0.1)
@@ -139,6 +140,7 @@ def test_friction_in_joints_is_limited_by_the_force_they_carry():
     np.testing.assert_allclose(slip[:, 0], [1.2, 5.0])
 
 
+@pytest.mark.slow
 def test_every_model_of_bodies_starts_where_its_joints_hold():
     for build in (carom.models.bricard, carom.models.rolling_disk, carom.models.dominoes, carom.models.n_four_bar):
         system, state = build()

@@ -11,6 +11,7 @@ def _balls(restitution):
     return carom.System(1.0, contacts=carom.Contacts(lambda q: jnp.diff(q) - 1.0, restitution=restitution))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("restitution", [1.0, 0.5])
 def test_one_impact_after_another_throws_the_last_ball(restitution):
     method = carom.EventCapturing(carom.explicit(4), impacts="sequential")

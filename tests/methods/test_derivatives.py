@@ -99,15 +99,11 @@ _OF_CHAINS = {
 }
 
 
-_ALIKE = (
-    "gauss with one Jacobian",
-    "tailored theta",
-    "composed",
-)  # their loops of Newton or of steps are those of others here
+_QUICK = ("gauss", "pseudo-energy", "midpoint")  # loops of Newton or of steps of the others are like theirs
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in _ALIKE else []) for name in _OF_CHAINS]
+    "name", [pytest.param(name, marks=[] if name in _QUICK else pytest.mark.slow) for name in _OF_CHAINS]
 )
 def test_a_step_of_a_chain_has_the_derivative_of_its_equations(name):
     method, options = _OF_CHAINS[name]
@@ -124,11 +120,14 @@ _OF_PENDULUMS = {
 }
 
 
-@pytest.mark.parametrize("name", _OF_PENDULUMS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name in _QUICK else pytest.mark.slow) for name in _OF_PENDULUMS]
+)
 def test_a_step_of_a_constrained_pendulum_has_the_derivative_of_its_equations(name):
     _assert_derivative(_OF_PENDULUMS[name], *carom.models.pendulum(), 0.05)
 
 
+@pytest.mark.slow
 def test_an_extrapolated_step_has_the_derivative_of_its_tableau():
     method = carom.Extrapolated(carom.MoreauMidpoint(), max_order=3, fixed_order=3)
     system = carom.System(1.5, lambda q, p: p["k"] * jnp.sum(1 - jnp.cos(q)), params={"k": 2.0})
@@ -163,7 +162,8 @@ _WITH_CONTACTS = {
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param("midpoint", marks=pytest.mark.slow), "theta"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", _WITH_CONTACTS)
 def test_a_step_with_sticking_and_sliding_contacts_has_the_derivative_of_its_laws(name):
     _, _, mode = _assert_derivative(_WITH_CONTACTS[name], *_sticking_and_sliding(), 0.01)
     assert mode.tolist() == [0, 0, 0, 1]
@@ -185,7 +185,8 @@ class _Piece(eqx.Module):
         return Step(state.moved(state.t + h, piece.q, piece.v), None, Info(impulse=piece.impulse, work=piece.work))
 
 
-@pytest.mark.parametrize("form", [pytest.param("acceleration", marks=pytest.mark.slow), "velocity"])
+@pytest.mark.slow
+@pytest.mark.parametrize("form", ["acceleration", "velocity"])
 def test_a_smooth_piece_with_held_modes_has_the_derivative_of_its_equations(form):
     _assert_derivative(_Piece(form), *_sticking_and_sliding(), 0.01)
 

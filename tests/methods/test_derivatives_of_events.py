@@ -73,6 +73,7 @@ _EVENTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _STARTS)
 def test_a_run_through_events_has_the_derivative_of_its_steps(run, name):
     program, starting = run
@@ -81,6 +82,7 @@ def test_a_run_through_events_has_the_derivative_of_its_steps(run, name):
     assert sorted(seen) == _EVENTS[name]
 
 
+@pytest.mark.slow
 def test_the_derivatives_of_a_bounce_and_of_slip_include_those_of_their_times(run):
     program, starting = run
     numbers = starting("an impact and slip that begins")

@@ -59,13 +59,29 @@ def name(method):
     return method.tableau.name if hasattr(method, "tableau") else f"theta({method.theta})"
 
 
-@pytest.mark.parametrize("method", METHODS, ids=name)
+QUICK = (
+    "explicit(1)",
+    "explicit(2)",
+    "explicit(4)",
+    "explicit(5)",
+    "gauss(2)",
+    "radau_iia(2)",
+    "lobatto_iiia(3)",
+    "theta(0.5)",
+)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [pytest.param(m, id=name(m), marks=[] if name(m) in QUICK else pytest.mark.slow) for m in METHODS],
+)
 def test_the_observed_order_is_the_declared_one(method, exact):
     steps = STEPS / (2 if name(method) == "explicit(5)" else 1)  # the next error term of Dormand-Prince is large
     errors = np.abs(ends(method, steps) - exact).max(axis=1)
     assert carom.measures.observed_order(steps, errors, floor=1e-12) == pytest.approx(method.order, abs=0.3)
 
 
+@pytest.mark.slow
 def test_shared_and_full_newton_find_the_same_step():
     chain, state = carom.models.newtons_cradle(5, stiffness=3.0, attachment=0.5)
     smooth = carom.regularise(chain)

@@ -42,6 +42,7 @@ def pull(t, q, v, p):
     return -p["damping"] * (v - p["wind"]) + jnp.cos(t)[None]
 
 
+@pytest.mark.slow
 def test_a_body_that_is_blown_along_has_a_relative_orbit():
     system = carom.System(1.0, None, {"pull": pull}, params={"damping": 0.5, "wind": 0.3}, labels=["x"])
     guess, period = carom.State([5.0], [0.0]), 2 * np.pi
@@ -55,6 +56,7 @@ def uphill(q, p):
     return p["weight"] * jnp.cos(q[0] + p["slope"])
 
 
+@pytest.mark.slow
 def test_a_rimless_wheel_on_its_next_spoke_rolls_as_its_closed_form():
     J, m, length, alpha, slope, g = 0.1, 1.0, 1.0, np.pi / 8, 0.08, 9.81
     whole = J + m * length**2
@@ -120,6 +122,7 @@ def test_a_shaken_ball_has_the_trace_and_determinant_of_its_closed_form(bouncing
     assert bouncing.iterations <= 6
 
 
+@pytest.mark.slow
 def test_an_orbit_of_a_function_that_builds_the_system_is_that_of_the_system(driven):
     def build(frequency):
         return oscillator(**NUMBERS | {"frequency": frequency})

@@ -1,6 +1,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ def test_data_follow_their_pairs_from_list_to_list(before, after):
     assert all(np.array_equal(kept[name], wanted[name]) for name in wanted)
 
 
+@pytest.mark.slow
 def test_data_follow_their_pairs_between_lists_of_different_room():
     x, reach = dense_gas(np.random.default_rng(0), 2)
     search, capacity = search_of("open", reach, 2), Capacity(6_000, 4_000, (N // 2,) * 32)

@@ -24,8 +24,13 @@ AMPLE = Capacity(150_000, 60_000, (N // 2,) * 32)
 ROOMY = Capacity(6_000, 4_000, (N // 2,) * 32)
 
 
-@pytest.mark.parametrize("d", [2, 3])
-@pytest.mark.parametrize("kind", BOXES)
+QUICK = [("periodic", 2), ("sheared", 3)]
+BOX_AND_DIMENSION = [
+    pytest.param(kind, d, marks=[] if (kind, d) in QUICK else pytest.mark.slow) for kind in BOXES for d in (2, 3)
+]
+
+
+@pytest.mark.parametrize(("kind", "d"), BOX_AND_DIMENSION)
 @pytest.mark.parametrize("rounds", [1, pytest.param(4, marks=pytest.mark.slow)])
 def test_lists_hold_the_pairs_that_comparing_all_bodies_finds(kind, d, rounds):
     rng = np.random.default_rng(d)
@@ -46,7 +51,7 @@ def test_bodies_at_opposite_sides_and_corners_of_a_periodic_box_are_neighbours()
     assert found == {(0, 1), (2, 3), (4, 5), (4, 6), (5, 6)}
 
 
-@pytest.mark.parametrize("n", [1, 2, 3000])
+@pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.slow), 3000])
 def test_any_number_of_bodies_is_searched(n):
     x = np.random.default_rng(n).uniform(0, 50, (n, 2))
     search = CellList(1.0, SKIN)
@@ -74,6 +79,7 @@ def test_a_hundred_thousand_bodies_have_the_pairs_of_a_tree_search(kind, d):
     assert np.array_equal(listed_in(pairs), wanted[np.lexsort(wanted.T[::-1])])
 
 
+@pytest.mark.slow
 def test_a_batch_finds_what_single_systems_find():
     rng = np.random.default_rng(5)
     x = jnp.asarray(np.stack([dense_gas(rng, 2)[0] for _ in range(8)]))
@@ -89,6 +95,7 @@ def test_a_batch_finds_what_single_systems_find():
         assert all(np.array_equal(one[k], two) for one, two in zip(jax.tree.leaves(lanes), jax.tree.leaves(alone)))
 
 
+@pytest.mark.slow
 def test_lists_are_the_same_whatever_room_they_have():
     x, reach = dense_gas(np.random.default_rng(1), 2)
     search = search_of("periodic", reach, 2)
@@ -129,8 +136,7 @@ def test_positions_that_are_not_numbers_are_told():
         assert int(find(search_of("periodic", reach, 2), jnp.asarray(x), 0.0, AMPLE).trouble) == NOT_FINITE
 
 
-@pytest.mark.parametrize("d", [2, 3])
-@pytest.mark.parametrize("kind", BOXES)
+@pytest.mark.parametrize(("kind", "d"), BOX_AND_DIMENSION)
 def test_a_list_that_is_not_stale_holds_every_pair_that_touches(kind, d):
     rng = np.random.default_rng(4)
     box, fresh = box_of(kind, d), 0
@@ -190,6 +196,7 @@ def test_few_bodies_and_given_edges_are_lists_too():
         assert (int(short.trouble), int(short.need.pairs)) == (PAIRS, len(wanted))
 
 
+@pytest.mark.slow
 def test_the_memory_stated_is_what_a_search_takes_at_most():
     x, reach = dense_gas(np.random.default_rng(1), 3)
     search = search_of("periodic", reach, 3)

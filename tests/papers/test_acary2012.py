@@ -24,6 +24,7 @@ def test_event_capturing_has_the_order_of_radau_iia(example):
     assert capturing._claim(example, radau_iia(2), errors).agrees
 
 
+@pytest.mark.slow
 def test_step_halving_beats_constant_steps_on_the_ball():
     run = work.halved(BALL, [1e-7])[0]
     assert run.stats["evaluations"] < 2000

@@ -26,6 +26,7 @@ def unbroken_errors():
     return trimer.direct_errors(trimer.without_breaking(), COARSE, node=0.0125, fine=2.5e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("scheme", "order", "tol"), [(CN_W, 2.0, 0.05), (CN_V, 1.6, 0.15), (GL_V, 1.6, 0.2), (GL_W, 2.5, 0.2)]
 )
@@ -33,17 +34,20 @@ def test_impacts_reduce_the_order_except_for_crank_nicolson_on_regular_variables
     assert observed_order(H, impact_errors[scheme]) == pytest.approx(order, abs=tol)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scheme", "order"), [(CN_W, 2), (CN_V, 2), (GL_V, 4), (GL_W, 4)])
 def test_full_order_is_kept_while_no_contact_breaks(unbroken_errors, scheme, order):
     assert observed_order(COARSE, unbroken_errors[scheme]) == pytest.approx(order, abs=0.05)
 
 
+@pytest.mark.slow
 def test_tailored_methods_have_orders_2_and_3_without_breaking_for_damping_equal_to_h():
     errors = trimer.tailored_errors(trimer.without_breaking(), H, node=2.5e-4, fine=2.5e-5)
     assert observed_order(H, errors["theta"]) == pytest.approx(2.0, abs=0.05)
     assert observed_order(H, errors["IRK"]) == pytest.approx(3.0, abs=0.05)
 
 
+@pytest.mark.slow
 def test_tailored_methods_have_orders_2_and_five_halves_with_impacts_for_damping_equal_to_h():
     errors = trimer.tailored_errors(trimer.with_impact(), H, node=2.5e-4, fine=2.5e-5)
     assert observed_order(H, errors["theta"]) == pytest.approx(2.0, abs=0.05)

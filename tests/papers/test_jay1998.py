@@ -6,14 +6,19 @@ import pytest
 import carom
 from carom.papers import jay1998
 
+LONG = ("fig1", "fig2", "fig3", "fig4", "fig5")
 
-@pytest.mark.parametrize("name", jay1998.items)
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in LONG else []) for name in jay1998.items]
+)
 def test_the_claims_of_jay1998_hold(name):
     claims, _ = jay1998.items[name]()
     assert claims
     assert [claim for claim in claims if not claim.agrees] == []
 
 
+@pytest.mark.slow
 def test_squeezer_reaches_the_known_beta_with_three_stages():
     sol = jay1998.squeezer_run(0.033, t1=0.03, h=5e-5)
     assert abs(sol.q[-1, 0] - 15.810771252) < 1e-9

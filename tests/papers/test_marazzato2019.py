@@ -1,7 +1,4 @@
-"""Marazzato2019: every claim of the quick items has its expected verdict; the others run with `make slow`.
-
-The numbers themselves are pinned in tests/pseudo_energy.
-"""
+"""Marazzato2019: every claim has its expected verdict; the numbers themselves are pinned in tests/pseudo_energy."""
 
 import pytest
 
@@ -9,7 +6,6 @@ from carom.papers.marazzato2019 import items
 
 #: Statements of the paper that are wrong, by item.
 WRONG = {"fig3": {"drift with the mid-point rule"}, "fig14": {"the paper's steps, h_S = dx, h_F = 0.1 dx"}}
-QUICK = ["fig1", "fig5", "fig6", "table1", "fig10", "fig11", "fig13", "fig15"]
 
 
 def differing(name):
@@ -17,13 +13,8 @@ def differing(name):
     return {claim.what for claim in claims if not claim.agrees}
 
 
-@pytest.mark.filterwarnings("ignore::carom.StabilityWarning")
-@pytest.mark.parametrize("name", QUICK)
-def test_the_paper_agrees_where_it_is_right(name):
-    assert differing(name) == WRONG.get(name, set())
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in items if name not in QUICK])
-def test_longer_items_agree_where_the_paper_is_right(name):
+@pytest.mark.filterwarnings("ignore::carom.StabilityWarning")
+@pytest.mark.parametrize("name", items)
+def test_the_paper_agrees_where_it_is_right(name):
     assert differing(name) == WRONG.get(name, set())

@@ -33,7 +33,7 @@ METHODS = {
 }
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", [pytest.param("two rates", marks=pytest.mark.slow), "composed"])
 def test_balance_closes_to_rounding_and_the_order_is_kept(driven, exact, name):
     method, order = METHODS[name]
     runs = carom.simulate_batch(*driven, method, t1=2.0, h=STEPS)

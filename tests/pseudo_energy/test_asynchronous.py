@@ -39,11 +39,13 @@ def pairs(chain):
     return list(zip(slow, fine))
 
 
+@pytest.mark.slow
 def test_asynchronous_chain_converges_to_the_synchronous_one_with_order_two(pairs):
     errors = [np.max(np.abs(a.q - b.q[::25])) for a, b in pairs]
     np.testing.assert_allclose(errors, [4.058200e-3, 1.004876e-3, 2.506169e-4], rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_evaluations_are_those_of_the_paper_s_formula(pairs):
     slow, fine = pairs[0]
     m, points, T, K = 3, 4, 1.0, 25
@@ -63,6 +65,7 @@ def bond(a, b, k):
     return 0.5 * k * (b - a) ** 2 + 0.25 * (b - a) ** 4
 
 
+@pytest.mark.slow
 def test_a_set_by_gather_and_scatter_moves_like_a_range():
     stiffness = np.array([9.0, 9.0, 9.0, 1.0, 1.0, 1.0, 1.0])
     rows = np.stack([np.arange(7), np.arange(1, 8)], 1)
@@ -76,6 +79,7 @@ def test_a_set_by_gather_and_scatter_moves_like_a_range():
     assert a.stats["evaluations"] == b.stats["evaluations"] == 100 * 2 * (5 * 4 + 3)
 
 
+@pytest.mark.slow
 def test_scattered_fast_particles_conserve_the_pseudo_energy_and_the_momentum():
     rng = np.random.default_rng(1)
     system = carom.System(rng.uniform(1, 2, 12), carom.Interactions(bond, stencil=(0, 1), data=rng.uniform(1, 5, 11)))
@@ -86,6 +90,7 @@ def test_scattered_fast_particles_conserve_the_pseudo_energy_and_the_momentum():
     assert np.max(np.abs(total - total[0])) < 1e-13
 
 
+@pytest.mark.slow
 def test_one_fast_step_per_slow_step_is_the_synchronous_scheme(chain):
     once = carom.simulate(*chain, Asynchronous("stiff", 1), t1=5.0, h=0.05)
     plain = carom.simulate(*chain, carom.PseudoEnergy(), t1=5.0, h=0.05)
@@ -109,6 +114,7 @@ def wave_error(wave, method, h):
     return np.max(np.abs(solution.q[-1] - exact)), solution.stats["evaluations"]
 
 
+@pytest.mark.slow
 def test_asynchronous_wave_beats_the_synchronous_one_with_half_the_evaluations(wave):
     with warnings.catch_warnings():
         warnings.simplefilter("error", carom.StabilityWarning)
@@ -129,6 +135,7 @@ def test_the_paper_s_own_steps_are_reported_as_a_resonance_before_the_run(wave):
     assert "Reduce h, change the ratio" in resonance
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::carom.StabilityWarning")
 def test_moving_the_mixed_node_into_the_slow_medium_cures_the_resonance(wave):
     method = Asynchronous("layer 0", 10, shift=1)
@@ -142,6 +149,7 @@ def test_moving_the_mixed_node_into_the_slow_medium_cures_the_resonance(wave):
 # ---- three levels ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_three_levels_are_as_accurate_as_the_synchronous_run_at_the_smallest_step():
     n, t1 = 100, 0.5
     string, state = carom.models.layered_string(n, speeds=(1.0, 4.0, 16.0))
@@ -158,6 +166,7 @@ def test_three_levels_are_as_accurate_as_the_synchronous_run_at_the_smallest_ste
     assert plain.stats["evaluations"] == 200 * 16 * 3 * n
 
 
+@pytest.mark.slow
 def test_three_levels_conserve_the_pseudo_energy_of_a_nonlinear_chain():
     data = np.repeat([1.0, 16.0, 256.0], [5, 5, 5])
     system = carom.System(1.0, carom.Interactions(bond, stencil=(0, 1), data=data))

@@ -43,6 +43,7 @@ def test_composition_keeps_the_pseudo_energy_exactly_and_the_energy_to_higher_or
     assert observed_order(steps, gaps) > 5.5
 
 
+@pytest.mark.slow
 def test_composition_is_reversible(chain):
     system, state = chain
     method = lift(carom.Composed(carom.PseudoEnergy()))

@@ -10,7 +10,7 @@ from carom.measures import momentum, observed_order
 from carom.models.media import oscillatory_energy
 from carom.state import lift
 
-EXACT = ["gauss-2", "lobatto-3", "lobatto-5"]
+EXACT = ["gauss-2", *(pytest.param(rule, marks=pytest.mark.slow) for rule in ("lobatto-3", "lobatto-5"))]
 
 
 def drift(solution):
@@ -29,7 +29,12 @@ def particle_errors(quadrature, counts):
 
 
 @pytest.mark.parametrize(
-    ("quadrature", "first"), [("midpoint", 5.975960e-5), ("lobatto-3", 5.332815e-5), ("lobatto-5", None)]
+    ("quadrature", "first"),
+    [
+        ("midpoint", 5.975960e-5),
+        pytest.param("lobatto-3", 5.332815e-5, marks=pytest.mark.slow),
+        pytest.param("lobatto-5", None, marks=pytest.mark.slow),
+    ],
 )
 def test_single_particle_converges_with_order_two_and_the_known_error(quadrature, first):
     counts = [200, 400, 800]
@@ -103,6 +108,7 @@ def test_pseudo_energy_stays_exact_for_random_steps(chain, uneven):
     assert drift(carom.simulate(*chain, carom.PseudoEnergy("gauss-2"), t1=t1, stepping=stepping)) < 1e-12
 
 
+@pytest.mark.slow
 def test_stormer_verlet_loses_its_energy_with_random_steps_only(chain, uneven):
     t1, stepping = uneven
     constant = carom.simulate(*chain, carom.StormerVerlet(), t1=t1, h=1e-3).account.energy
@@ -119,7 +125,7 @@ def test_an_energy_torn_from_the_pseudo_energy_by_random_steps_is_reported(chain
         carom.simulate(*chain, carom.PseudoEnergy("gauss-2"), t1=t1, stepping=carom.Prescribed(steps))
 
 
-@pytest.mark.parametrize("quadrature", ["midpoint", "lobatto-3"])
+@pytest.mark.parametrize("quadrature", ["midpoint", pytest.param("lobatto-3", marks=pytest.mark.slow)])
 def test_going_back_returns_to_the_start(chain, quadrature):
     system, state = chain
     method = lift(carom.PseudoEnergy(quadrature))
@@ -158,7 +164,7 @@ def test_one_step_start_makes_the_trapezoidal_rule_the_stormer_verlet_scheme(cha
     np.testing.assert_allclose(ours.v, verlet.v, atol=1e-10)
 
 
-@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize("dense", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_coupled_mass_conserves_the_pseudo_energy(dense):
     mass = carom.Tridiagonal.symmetric(jnp.full(5, 2 / 3), jnp.full(4, 1 / 6))
     matrix = np.diag(np.full(5, 2 / 3)) + np.diag(np.full(4, 1 / 6), 1) + np.diag(np.full(4, 1 / 6), -1)
@@ -191,6 +197,7 @@ def test_energy_balance_of_a_damped_driven_chain_closes_to_rounding(damped, chai
     assert extra["gap"][-1] < extra["gap"].max()
 
 
+@pytest.mark.slow
 def test_applied_forces_are_taken_to_second_order(damped, chain):
     state, method = chain[1], carom.PseudoEnergy("gauss-2")
     counts = [100, 200, 400]

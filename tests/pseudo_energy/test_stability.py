@@ -10,7 +10,7 @@ from carom.models.media import inhomogeneous_wave_exact, layered_string_exact
 
 def test_limit_of_the_chain_is_that_of_its_dense_hessian():
     system, state = carom.models.fermi_pasta_ulam(3, omega=50.0)
-    hessian = jax.hessian(lambda q: system.potential_energy(0.0, q))(state.q)
+    hessian = jax.jit(jax.hessian(lambda q: system.potential_energy(0.0, q)))(state.q)
     assert carom.stability_limit(system, state) == pytest.approx(
         2 / np.sqrt(np.linalg.eigvalsh(hessian)[-1]), rel=1e-10
     )

@@ -13,7 +13,9 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name == "one-step start" else pytest.mark.slow) for name in CASES]
+)
 def test_a_resumed_run_equals_one_that_was_never_interrupted(name, tmp_path):
     method, stepping = CASES[name]
     chain, state = carom.models.slow_fast_chain(3)

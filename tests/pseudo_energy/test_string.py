@@ -18,15 +18,18 @@ def worst_drifts(quadrature):
     return [np.max(np.abs(p - p[0])) / p[0] for p in pseudo]
 
 
+@pytest.mark.slow
 def test_midpoint_drift_of_the_string_is_that_of_table_1():
     expected = [5.21e-8, 5.71e-6, 2.30e-5, 1.45e-8, 1.19e-5, 1.12e-4]
     np.testing.assert_allclose(worst_drifts("midpoint"), expected, rtol=0.02)
 
 
+@pytest.mark.slow
 def test_five_gauss_points_conserve_the_pseudo_energy_of_the_string():
     assert max(worst_drifts("gauss-5")) < 1e-11
 
 
+@pytest.mark.slow
 def test_midpoint_drift_of_the_string_falls_with_the_square_of_the_step():
     string, state = carom.models.nonlinear_string(100, 0.99, 0.3)
     steps = [0.0044, 0.0033, 0.0022, 0.0011]

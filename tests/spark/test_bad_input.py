@@ -38,12 +38,14 @@ def test_consistent_refuses_where_there_is_no_manifold():
         carom.consistent(system, carom.State([0.3, 0.2], [0.0, 0.0]))
 
 
+@pytest.mark.slow
 def test_a_singular_position_that_a_step_lands_on_is_passed():
     crossing = lambda q: jnp.array([q[2], q[1] * (q[0] - 1.0)])  # noqa: E731
     sol = run(carom.System(1.0, constraints=crossing), carom.State(np.zeros(3), [1.0, 0.0, 0.0]), t1=2.0)
     assert np.allclose(sol.q[:, 0], 0.1 * np.arange(21), atol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_singular_position_that_steps_do_not_get_over_is_named_with_time_and_rank():
     ends = lambda q: jnp.stack([q[:2], q[2:] - jnp.array([1.0, 0.0]), q[2:] - q[:2]])  # noqa: E731
     bars = lambda q: jnp.sum(ends(q) ** 2, 1) - 1.0  # noqa: E731

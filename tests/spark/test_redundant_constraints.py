@@ -49,7 +49,9 @@ def combinations(rng):
     return rng.normal(size=(8, 5)) * 10.0 ** rng.uniform(-2, 2, (8, 1))
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[] if name == "moreau" else pytest.mark.slow) for name in METHODS]
+)
 def test_random_redundant_rows_move_like_an_independent_subset(name):
     method, h = METHODS[name]
     for seed, rows in ((1, duplicates), (2, combinations), (3, combinations)):
@@ -69,6 +71,7 @@ def test_duplicated_rows_share_the_load():
     assert np.allclose(many, one[[0, 1, 2, 3, 4, 0, 0, 2]] / np.array([3, 1, 2, 1, 1, 3, 3, 2]), rtol=1e-9)
 
 
+@pytest.mark.slow
 def test_distances_of_all_points_are_redundant_by_geometry():
     def everyone(q, p):
         return distances(q, PAIRS) - p["all"]
@@ -81,6 +84,7 @@ def test_distances_of_all_points_are_redundant_by_geometry():
     assert set(many.account.extra["redundant"][1:]) == {1}
 
 
+@pytest.mark.slow
 def test_a_redundant_start_is_projected():
     R = duplicates(np.random.default_rng(1))
     system, state = body(6, R)
@@ -99,6 +103,7 @@ def test_constraints_that_contradict_each_other_are_refused_with_what_is_left():
         carom.check(parting, carom.State([0.0], [0.0]))
 
 
+@pytest.mark.slow
 def test_a_contradiction_that_shows_later_ends_the_run():
     system = carom.System(1.0, constraints=lambda t, q: jnp.array([q[0] - jnp.sin(t), q[0] - t]))
     with pytest.raises(

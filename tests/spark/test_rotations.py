@@ -52,6 +52,7 @@ def exact(t1):
     return solve_ivp(rates, (0.0, t1), start, method="DOP853", rtol=1e-13, atol=1e-13).y[:, -1]
 
 
+@pytest.mark.slow
 def test_a_quaternion_is_followed_with_full_order_and_keeps_its_length():
     wanted, errors = exact(1.0), []
     for n in (25, 50, 100):
@@ -63,12 +64,14 @@ def test_a_quaternion_is_followed_with_full_order_and_keeps_its_length():
     assert errors[-1] < 1e-8
 
 
+@pytest.mark.slow
 def test_solve_takes_quaternions_with_constraints():
     sol = carom.solve(*top(), t1=1.0, rtol=1e-9)
     assert np.abs(np.r_[sol.q[-1, 3:], sol.v[-1, 3:]] - exact(1.0)).max() < 1e-8
     assert np.abs(np.linalg.norm(sol.q[:, 3:], axis=1) - 1.0).max() < 1e-13
 
 
+@pytest.mark.slow
 def test_consistent_moves_quaternions_along_their_kinematics():
     system, state = top()
     off = carom.State(np.r_[np.asarray(state.q[:3]) + 0.05, np.asarray(state.q[3:])], np.asarray(state.v) + 0.1)

@@ -6,6 +6,7 @@ import pytest
 import carom
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stepping", [carom.Constant(0.05), carom.Reversible(1e-6)], ids=["constant", "reversible"])
 def test_a_stored_run_goes_on_bit_for_bit(tmp_path, stepping):
     system, state = carom.models.pendulum(rate=0.0)
@@ -20,6 +21,7 @@ def test_a_stored_run_goes_on_bit_for_bit(tmp_path, stepping):
         assert np.array_equal(carom.resume(tmp_path / "run.nc").q, whole.q)
 
 
+@pytest.mark.slow
 def test_reversible_steps_run_in_a_batch():
     system, state = carom.models.pendulum(rate=0.0)
     single = carom.simulate(system, state, carom.Spark(3), t1=2.0, stepping=carom.Reversible(1e-6))
@@ -29,6 +31,7 @@ def test_reversible_steps_run_in_a_batch():
     assert np.allclose(lanes[0].q[-1], single.q[-1], atol=1e-10)
 
 
+@pytest.mark.slow
 def test_interpolation_between_rows_stays_near_the_manifold():
     system, state = carom.models.pendulum(rate=0.0)
     sol = carom.simulate(system, state, carom.Spark(3), t1=2.0, h=0.05)

@@ -45,6 +45,7 @@ def test_reversible_steps_return_to_the_start_after_200_steps_each_way():
     assert defect < 1e-10
 
 
+@pytest.mark.slow
 def test_energy_of_the_pendulum_shows_no_drift_over_1e5_steps():
     system, state = carom.models.pendulum(rate=0.0)
     sol = carom.simulate(system, state, carom.Spark(3), t1=1e4, h=0.1, save_every=97)
@@ -67,6 +68,7 @@ def test_backward_steps_undo_damped_and_driven_steps():
     assert np.abs(end.v - state.v).max() < 1e-13
 
 
+@pytest.mark.slow
 def test_spherical_pendulum_keeps_angular_momentum_about_the_vertical():
     system, state = carom.models.spherical_pendulum(angle=1.2, rate=0.4, spin=0.7)
     sol = carom.simulate(system, state, carom.Spark(3), t1=20.0, h=0.1)
@@ -89,6 +91,7 @@ def test_damping_split_has_spectral_radius_1_minus_beta_over_1_plus_beta_at_infi
     assert abs(abs(1 - b @ np.linalg.solve(A, np.ones(s))) - (1 - beta) / (1 + beta)) < 1e-12
 
 
+@pytest.mark.slow
 def test_numerical_damping_of_the_frame_keeps_its_ties():
     system, state = carom.models.structural_frame()
     method = carom.Spark(3, damping={"conservative": 0.2})
@@ -97,6 +100,7 @@ def test_numerical_damping_of_the_frame_keeps_its_ties():
     assert np.abs(sol.v[:, 3] - sol.v[:, 7]).max() < 1e-13
 
 
+@pytest.mark.slow
 def test_the_solver_is_chosen_by_the_stiffness_of_the_forces():
     squeezer, squeezed = carom.models.andrews_squeezer()
     stiff, start = carom.models.stiff_spring_pendulum()

@@ -81,6 +81,7 @@ def test_a_cell_that_fails_on_its_way_leaves_the_others_unharmed():
     assert np.isfinite(data.final_q.values[[0, 2]]).all()
 
 
+@pytest.mark.slow
 def test_static_parameters_choose_shapes_and_shorter_states_end_in_nan():
     def bar(elements, velocity):
         return carom.models.elastic_bar(elements, velocity=velocity)
@@ -92,6 +93,7 @@ def test_static_parameters_choose_shapes_and_shorter_states_end_in_nan():
     assert np.allclose(data.final_q.sel(elements=2, velocity=-2.0), 0.5 - 0.2)
 
 
+@pytest.mark.slow
 def test_times_and_steps_may_be_arrays_or_functions_of_the_parameters():
     def spring(k):
         system = carom.System(1.0, lambda q, p: 0.5 * p["k"] * q @ q, params={"k": k})
@@ -116,6 +118,7 @@ def test_times_and_steps_may_be_arrays_or_functions_of_the_parameters():
         carom.sweep(spring, cells, method, t1=ends[:2], h=0.01)
 
 
+@pytest.mark.slow
 def test_the_core_of_a_sweep_imports_without_xarray():
     code = "import sys; sys.modules['xarray'] = None; import carom.sweeps.sweep, carom.sweeps.tools"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -145,6 +148,7 @@ def test_a_million_cells_are_set_up_without_a_list():
     assert cells.at(999_001) == {"frequency": 3.2, "restitution": pytest.approx(0.1 + 0.8 / 999)}
 
 
+@pytest.mark.slow
 def test_a_tolerance_in_place_of_a_method_chooses_as_solve_does():
     def spring(k):
         return carom.System(1.0, lambda q, p: 0.5 * p["k"] * q @ q, params={"k": k}), carom.State([1.0], [0.0])

@@ -30,6 +30,7 @@ def followed_ball(shaking, follow):
     return carom.bifurcation(build, carom.Grid(shaking=shaking), method, **options, transient=120, follow=follow)
 
 
+@pytest.mark.slow
 def test_a_shaken_ball_folds_and_flips_where_theory_says():
     up = followed_ball(shaking := np.linspace(1.0, 1.12, 7), "up")
     stable = shaking < FLIP - 0.02

@@ -127,6 +127,7 @@ def test_a_function_with_the_wrong_arguments_is_named():
         carom.System(forces={"drag": lambda v: -v})
 
 
+@pytest.mark.slow
 def test_a_step_too_large_for_newton_keeps_what_was_computed():
     chain, state = models.granular_chain([1.0, 1.0, 1.0], stiffness=1e6, damping=0.0)
     method = carom.IRK(carom.gauss(2), newton=carom.Newton(max_iter=3))

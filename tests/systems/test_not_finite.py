@@ -49,16 +49,16 @@ MOREAU, THETA, CAPTURE = carom.MoreauMidpoint(), carom.MoreauTheta(), carom.Even
     ("system", "state", "method", "said"),
     [
         (FLOOR, FALLING, MOREAU, "gap 0 is NaN at t = 0.4"),
-        (FLOOR, FALLING, THETA, "gap 0 is NaN at t = 0.4"),
-        (FLOOR, FALLING, CAPTURE, "gap 0 is NaN at t = 0.4"),
+        pytest.param(FLOOR, FALLING, THETA, "gap 0 is NaN at t = 0.4", marks=pytest.mark.slow),
+        pytest.param(FLOOR, FALLING, CAPTURE, "gap 0 is NaN at t = 0.4", marks=pytest.mark.slow),
         (BRAKE, UP, MOREAU, "limit 0 is NaN at t = 0.3"),
-        (BRAKE, UP, CAPTURE, "limit 0 is NaN at t = 0.3"),
-        (TORN, SIDEWAYS, MOREAU, "constraint 0 is NaN"),
+        pytest.param(BRAKE, UP, CAPTURE, "limit 0 is NaN at t = 0.3", marks=pytest.mark.slow),
+        pytest.param(TORN, SIDEWAYS, MOREAU, "constraint 0 is NaN", marks=pytest.mark.slow),
         (TORN, SIDEWAYS, carom.Spark(2), "constraint 0 is NaN"),
-        (ROUGH, SLIDING, MOREAU, "slip velocity 0 is NaN"),
+        pytest.param(ROUGH, SLIDING, MOREAU, "slip velocity 0 is NaN", marks=pytest.mark.slow),
         (BOWL, UP, carom.StormerVerlet(), "potential is NaN at t = 0.5"),
-        (BOWL, UP, carom.IRK(carom.gauss(2)), "potential is NaN at t = 0.5"),
-        (HAMILTON, UP, carom.Spark(2), "Hamiltonian is NaN at t = 0.5"),
+        pytest.param(BOWL, UP, carom.IRK(carom.gauss(2)), "potential is NaN at t = 0.5", marks=pytest.mark.slow),
+        pytest.param(HAMILTON, UP, carom.Spark(2), "Hamiltonian is NaN at t = 0.5", marks=pytest.mark.slow),
     ],
 )
 def test_what_is_nan_is_named_where_it_appears(system, state, method, said):
@@ -69,6 +69,7 @@ def test_what_is_nan_is_named_where_it_appears(system, state, method, said):
     assert np.isfinite(caught.value.solution.q).all()
 
 
+@pytest.mark.slow
 def test_solve_ends_at_the_border_of_what_is_defined():
     with pytest.raises(carom.SimulationError, match="gap 0 is NaN") as caught:
         carom.solve(FLOOR, FALLING, 1.0)
@@ -82,19 +83,27 @@ def test_a_stop_that_becomes_nan_is_an_error_at_that_time():
     assert caught.value.solution.t[-1] == pytest.approx(0.234)
 
 
+@pytest.mark.slow
 def test_an_infinite_limit_is_a_clutch_and_no_error():
     clutch = carom.System(1.0, friction=carom.FrictionElements(lambda q, v: v[:1], limit=[[0.0, np.inf]]))  # noqa: ARG005
     assert carom.simulate(clutch, UP, MOREAU, t1=0.1, h=0.01).v[-1, 0] == 1.0
 
 
 @pytest.mark.parametrize("h", [0.1, 1.0])
-@pytest.mark.parametrize("dip", [lambda t: (t - 1.3) * (t - 1.328), lambda t: jnp.abs(t - 1.314) - 0.014])
+@pytest.mark.parametrize(
+    "dip",
+    [
+        lambda t: (t - 1.3) * (t - 1.328),
+        pytest.param(lambda t: jnp.abs(t - 1.314) - 0.014, marks=pytest.mark.slow),
+    ],
+)
 def test_a_dip_of_the_stop_condition_inside_a_step_is_found(h, dip):
     free = carom.System(1.0)
     sol = carom.simulate(free, UP, carom.ExplicitRK(carom.explicit(2)), t1=3.0, h=h, stop=lambda t, q, v: dip(t))  # noqa: ARG005
     assert sol.t[-1] == pytest.approx(1.3, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_a_run_may_start_where_another_was_stopped():
     ball, start = carom.models.bouncing_ball()
     above = lambda t, q, v: q[0] - 0.05  # noqa: ARG005, E731

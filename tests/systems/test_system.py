@@ -127,6 +127,7 @@ def test_params_reach_every_function_that_asks_for_p():
     assert float(system.acceleration(ZERO, jnp.asarray([0.5]), jnp.asarray([1.0]))[0]) == pytest.approx(-2.2)
 
 
+@pytest.mark.slow
 def test_a_regularised_chain_moves_like_the_chain_itself():
     chain, state = carom.models.trimer(damping=0.2)
     direct = carom.simulate(chain, state, carom.ExplicitRK(carom.explicit(4)), t1=2.0, h=1e-3, save_every=100)
@@ -139,6 +140,7 @@ def test_a_regularised_chain_moves_like_the_chain_itself():
     assert np.abs(np.asarray(smooth.state.v) - smooth.v[-1]).max() < 1e-15
 
 
+@pytest.mark.slow
 def test_forces_on_a_regularised_system_see_the_velocity_of_the_coordinates():
     drag = {"drag": lambda t, q, v: -0.5 * v}
     system = carom.System(1.0, lambda q: 0.5 * q @ q, drag, rate_damping={"conservative": 0.3})

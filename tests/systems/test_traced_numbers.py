@@ -23,7 +23,12 @@ def _numbers_of(build):
     return {name: value for name, value in given.items() if value.dtype.kind == "f" and name in wanted}
 
 
-@pytest.mark.parametrize("name", sorted(registry))
+ASSEMBLED = ("bricard", "rolling_disk")  # take seconds to build
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow if n in ASSEMBLED else []) for n in sorted(registry)]
+)
 def test_every_number_of_every_model_may_be_traced(name):
     build, numbers = registry[name], _numbers_of(registry[name])
     _, state = build()
