@@ -8,6 +8,8 @@ nothing, which is the paper's case.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -51,7 +53,7 @@ class Blend(eqx.Module):
     undamped: Array
 
     @property
-    def parts(self) -> list[tuple[str | None, Part, Array]]:
+    def parts(self) -> Sequence[tuple[str | None, Part, Array]]:
         """Name in the potential, part and weight of every energy."""
         rates, potential = self.system.rate_damping, self.system.potential.items()
         own = [(n, part, self.whole + self.rate * _number(rates, n, self.undamped)) for n, part in potential]
