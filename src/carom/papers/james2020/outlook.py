@@ -29,8 +29,8 @@ from carom.systems.spring_dashpot import SpringDashpot
 from carom.systems.system import System
 from carom.tableaux import gauss
 
-STEPS = np.array([0.15, 0.075, 0.0375, 0.01875])
-_NODE, _FINE = 0.01875, 0.00125
+STEPS = np.array([0.05, 0.025, 0.0125, 0.00625])
+_NODE, _FINE = 0.00625, 0.000625
 SCHEMES = {"theta": common.Scheme(TailoredTheta()), "IRK": common.Scheme(AdditiveTailoredIRK())}
 
 
@@ -221,7 +221,7 @@ def dashpot_claims(h: common.Numbers, errors: np.ndarray, last: Solution) -> lis
 
 
 @styled
-def outlook() -> tuple[list[Claim], Figure]:
+def programme() -> tuple[list[Claim], Figure]:
     """The programme of sec. 5: other exponents, sums, driving, adaptive steps, spring-dashpots."""
     studies = {f"exponent {b:g}": errors_of(of_exponent(b)) for b in (2.0, 2.5)}
     studies["three parts, driven and shaken"] = errors_of(driven_sum)
