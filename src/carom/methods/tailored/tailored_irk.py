@@ -232,7 +232,8 @@ class Scheme(eqx.Module):
 
     def total(self, t: Array, q: Array) -> Array:
         """g(t, q)."""
-        return sum((group(t, q) for group in self.groups), jnp.zeros_like(q))
+        system = self.system
+        return system.mass_solve(t, q, system.conservative_force(t, q) + system.applied_force(t, q, jnp.zeros_like(q)))
 
     def correction(self, t: Array, q: Array, v: Array) -> Array:
         """x' - V of (69), (71)."""

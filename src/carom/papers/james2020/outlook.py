@@ -166,7 +166,7 @@ def adaptive_run(case: Flights, tol: float) -> Solution:
 
 def attempts(solution: Solution) -> int:
     """Steps, rejected ones included."""
-    return solution.stats["accepted"] + solution.stats["rejected"]
+    return int(solution.stats["accepted"] + solution.stats["rejected"])
 
 
 def wall_gap(q: Array) -> Array:
