@@ -59,6 +59,7 @@ from carom.systems.contact import Contacts, FrictionElements
 from carom.systems.interactions import Interactions
 from carom.systems.regularise import regularise
 from carom.systems.shape import Shape, Wall
+from carom.systems.spring_dashpot import SpringDashpot
 from carom.systems.system import System
 from carom.tableaux import (
     Tableau,
@@ -177,6 +178,7 @@ __all__ = [
     "SimulationError",
     "Solution",
     "Spark",
+    "SpringDashpot",
     "Spring",
     "StabilityWarning",
     "State",

@@ -151,20 +151,21 @@ class StageEquations(eqx.Module):
 
 
 class PositionStages(eqx.Module):
-    """Stage equations with velocities eliminated, `Z = offset + sum_a matrix_a g_a(q0 + Z)`, Z one row per stage.
+    """Stage equations with velocities eliminated, `Z = offset + sum_a matrix_a g_a(t, q0 + Z)`, Z one row per stage.
 
-    For x'' = sum_a g_a(x): matrix_a = h^2 A A_a, with A the matrix of x' = v and A_a that of the acceleration g_a.
+    For x'' = sum_a g_a(t, x): matrix_a = h^2 A A_a, with A the matrix of x' = v and A_a that of the acceleration g_a.
     """
 
-    fields: list[Callable[[Array], Array]]
+    fields: list[Callable[[Array, Array], Array]]
     matrices: list[Float[Array, "s s"]]
+    times: Float[Array, " s"]
     start: Array
     offset: Float[Array, "s n"]
     stiffness: Callable[[Array], Tridiagonal] | None
 
     def residual(self, Z: Array) -> tuple[Array, list[Array]]:
         """Z - offset - sum_a matrix_a g_a, and the stage accelerations g_a."""
-        rates = [jax.vmap(g)(self.start + Z) for g in self.fields]
+        rates = [jax.vmap(g)(self.times, self.start + Z) for g in self.fields]
         return Z - self.offset - sum(times(m, g) for m, g in zip(self.matrices, rates)), rates
 
     def full_direction(self, Z: Array, r: Array) -> Array:
@@ -175,7 +176,8 @@ class PositionStages(eqx.Module):
     def shared_direction(self, spectrum: Spectrum, Z: Array, r: Array) -> Array:
         """Newton direction with one Jacobian for all stages and the spectrum of h A for all parts."""
         q = self.start + jnp.mean(Z, 0)
-        K = self.stiffness(q) if self.stiffness else jax.jacfwd(lambda x: sum(g(x) for g in self.fields))(q)
+        t = jnp.mean(self.times)
+        K = self.stiffness(q) if self.stiffness else jax.jacfwd(lambda x: sum(g(t, x) for g in self.fields))(q)
 
         def solve(value: Array, b: Array) -> Array:
             if isinstance(K, Tridiagonal):
@@ -216,7 +218,7 @@ class Scaled(AbstractEquations):
 def solve_positions(stages: PositionStages, scale: Array, settings: Newton, spectrum: Spectrum) -> Root:
     """Solve the stage equations for positions; `scale` is the size of positions and their change over the step."""
     whole = coupled(settings, stages.offset.size, stages.start.size, stages.stiffness is not None)
-    now = [g(stages.start) for g in stages.fields]
+    now = [g(stages.times[0], stages.start) for g in stages.fields]
     guess = stages.offset + sum(jnp.outer(jnp.sum(m, 1), g) for m, g in zip(stages.matrices, now))
     rounding = 4 * jnp.finfo(guess.dtype).eps * jnp.max(jnp.abs(stages.start))
     tol = settings.tol * (scale + jnp.max(jnp.abs(guess))) + rounding + 1e-290

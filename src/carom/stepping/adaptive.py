@@ -7,6 +7,8 @@ r"""Step sizes from tolerances: the embedded error estimate of the method, and a
 of lower order than the method, whose error falls like h^p; so that the error of the run falls like rtol, the step is
 controlled with `rtol' = rtol^{k/p}` and `atol' = atol rtol'/rtol` (as RADAU5 does; Jay1998 (39)).
 
+Methods to which a change of h costs an error (`least_growth`) keep h where that factor lies in (0.9, least_growth).
+
 Pieces: a step that stops short at an event leaves the proposed size as it is, and the first step after it has no
 `err_before`.
 """
@@ -141,6 +143,8 @@ class Adaptive(AbstractStepping):
         error = jnp.maximum(error, 1e-12)
         steady = jnp.clip(_SAFETY * error ** (-0.7 / k) * pace.error ** (0.4 / k), _LEAST, _MOST)
         steady = jnp.where(pace.repeated, jnp.minimum(steady, 1.0), steady)
+        if method.least_growth > 1.0:
+            steady = jnp.where((steady > _SAFETY) & (steady < method.least_growth), 1.0, steady)
         forward = jnp.where(arrived, taken * steady, pace.h)
         forward = jnp.where(aim.lands, jnp.maximum(forward, pace.h), forward)
         back = taken * jnp.clip(_SAFETY * error ** (-1.0 / k), _LEAST, _SAFETY)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Self
 
 import equinox as eqx
@@ -198,14 +198,13 @@ class Equations(eqx.Module):
         """-dV/dq, all parts."""
         return sum((self.part_force(name, t, q) for name in self.potential), jnp.zeros_like(q))
 
-    def neighbour_stiffness(self, q: Array, weights: Mapping[str, Any] | None = None) -> tuple[Array, Array]:
-        """Diagonal and off-diagonal of sum_a weight_a d2V_a/dq2, for potentials made of neighbour interactions."""
+    def neighbour_stiffness(self, q: Array) -> tuple[Array, Array]:
+        """Diagonal and off-diagonal of d2V/dq2, for potentials made of neighbour interactions."""
         diagonal, beside = jnp.zeros_like(q), jnp.zeros(q.shape[0] - 1)
-        for name, part in self.potential.items():
+        for part in self.potential.values():
             assert isinstance(part, Interactions)
-            w = 1.0 if weights is None else weights[name]
             own, other = part.neighbour_hessian(q)
-            diagonal, beside = diagonal + w * own, beside + w * other
+            diagonal, beside = diagonal + own, beside + other
         return diagonal, beside
 
     @property
@@ -226,6 +225,10 @@ class Equations(eqx.Module):
     def damped_impulse(self, t: Array, q: Array) -> Array:
         """r(q) = -dR/dq, whose time derivative is the rate-damping force."""
         return -jax.grad(lambda x: self.damping_potential(t, x))(q)
+
+    def damping_force(self, t: Array, q: Array, v: Array) -> Array:
+        """d/dt r: the rate damping."""
+        return jax.jvp(self.damped_impulse, (t, q), (jnp.ones_like(t), self.rate(t, q, v)))[1]
 
     def applied_force(self, t: Array, q: Array, v: Array, lam: Array | None = None) -> Array:
         """Sum of the named forces."""
@@ -251,9 +254,7 @@ class Equations(eqx.Module):
         moving = v if self.shift is None else v + self.shift(self, t, q)
         f = self.to_velocities(t, q, v, self.conservative_force(t, q)) + self.applied_force(t, q, moving, lam)
         f = f + self.inertia_force(t, q, v)
-        if self.rate_damping and self.shift is None:
-            f = f + jax.jvp(lambda x: self.damped_impulse(t, x), (q,), (self.rate(t, q, v),))[1]
-        return f
+        return f + self.damping_force(t, q, v) if self.rate_damping and self.shift is None else f
 
     def acceleration(self, t: Array, q: Array, v: Array) -> Array:
         """M^{-1} force; with bilateral constraints, what they leave of it."""

@@ -39,10 +39,14 @@ def tailored_part(C11: Any, eta: Any) -> Matrix:
     ``w . c = 1/2``.
     """
     ((a11, a12), (a21, a22)), _ = tailored_coefficients(C11)
-    shift = eta - 2 * C11
-    w1 = SQRT3 * (a21 + a22 - 1 / 2)  # c2 - c1 = 1 / sqrt(3) for every C11
-    w2 = SQRT3 * (1 / 2 - a11 - a12)
+    shift, (w1, w2) = eta - 2 * C11, midpoint_weights(C11)
     return (a11 + shift * w1, a12 + shift * w2), (a21 + shift * w1, a22 + shift * w2)
+
+
+def midpoint_weights(C11: Any) -> Pair:
+    """w with ``w . 1 = 1`` and ``w . c = 1/2``: the stage values of a function, weighted so, are its value half-way."""
+    ((a11, a12), (a21, a22)), _ = tailored_coefficients(C11)
+    return SQRT3 * (a21 + a22 - 1 / 2), SQRT3 * (1 / 2 - a11 - a12)  # c2 - c1 = 1 / sqrt(3) for every C11
 
 
 @register

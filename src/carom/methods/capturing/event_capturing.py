@@ -285,7 +285,8 @@ class EventCapturing(AbstractMethod):
         if self.projection:
             q, v = onto_active(system, state.t + tau, q, v, at, new.held, start.point.gaps_kept(modes.closed))
         whole = tau >= h
-        count = jnp.where(whole, 0, now.memory.events + (changed | jnp.any(located))).astype(jnp.int32)
+        eventful = changed | jnp.any(located) | (tau <= 2 * now.window)  # or it only creeps
+        count = jnp.where(whole, 0, now.memory.events + eventful).astype(jnp.int32)
         grid = (now.nominal, ~whole, count)
         memory = CaptureMemory(new, located, modes.numbers, changed, *grid, self.ended(now.memory.search))
         free = laws.rows - laws.bilateral

@@ -144,7 +144,7 @@ class PseudoEnergy(LimitedMethod):
         def force(v: Array) -> Array:
             f = system.applied_force(t, q, v)
             if system.rate_damping:
-                f = f + jax.jvp(lambda x: system.damped_impulse(t, x), (q,), (v,))[1]
+                f = f + system.damping_force(t, q, v)
             return f
 
         return applied_impulse(

@@ -107,19 +107,18 @@ def velocity_in_force(system: System) -> bool:
 
 
 class NeighbourJacobian(eqx.Module):
-    """Q -> d/dq of M^{-1} sum_a weight_a force_a for chains of neighbours."""
+    """Q -> d/dq of the accelerations of a chain of neighbours."""
 
     system: System
-    weights: dict[str, Array] | None
 
     def __call__(self, q: Array) -> Tridiagonal:
         """The Jacobian at q."""
-        return acceleration_jacobian(*self.system.neighbour_stiffness(q, self.weights), self.system.mass)
+        return acceleration_jacobian(*self.system.neighbour_stiffness(q), self.system.mass)
 
 
-def neighbour_jacobian(system: System, weights: dict[str, Array] | None = None) -> NeighbourJacobian | None:
+def neighbour_jacobian(system: System) -> NeighbourJacobian | None:
     """The Jacobian of the accelerations of a chain of neighbours; None for other systems."""
-    return NeighbourJacobian(system, weights) if system.is_tridiagonal and system.has_neighbour_potential else None
+    return NeighbourJacobian(system) if system.is_tridiagonal and system.has_neighbour_potential else None
 
 
 def newton_info(root: Root, settings: Newton, stages: int) -> Info:

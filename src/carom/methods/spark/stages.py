@@ -220,7 +220,7 @@ def part_forces(system: System, t: Array, q: Array, v: Array, u: Array) -> Float
     lam = u[: jax.eval_shape(system.constraint, t, q).size]
     rows += [system.named_force(name, t, q, v, lam) for name in system.forces]
     if system.rate_damping:
-        rows.append(jax.jvp(lambda x: system.damped_impulse(t, x), (q,), (system.rate(t, q, v),))[1])
+        rows.append(system.damping_force(t, q, v))
     if has_constraints(system):
         rows.append(reaction(system, t, q, v, u))
     return jnp.stack(rows) if rows else jnp.zeros((0, v.size))

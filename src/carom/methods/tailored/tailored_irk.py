@@ -11,19 +11,30 @@ and the start uses V = x' - h C11 g(x) - (h^2 / 2) C11^2 Dg(x) x' (71), again wh
 `AdditiveTailoredIRK` is the additive extension that sec. 3.3 names: part a of the potential, with its own damping
 gamma_a, gets the matrix A + (gamma_a / h - 2 C11) 1 w^T with w.1 = 1, w.c = 1/2, and the weights b. That keeps the
 modified equation x'' = sum_a (g_a + gamma_a Dg_a x') up to O(h^3); the reported velocity has (gamma_a / h - C11) in
-place of C11 in the first correction. The derivation is in docs/theory/tailored.md.
+place of C11 in the first correction. Forces of the user are a part without damping. Damping that is no multiple of a
+part, d/dt r(x), adds sum_j w_j r(X_j) to all stage velocities. The derivation is in docs/theory/tailored.md.
 """
 
 from __future__ import annotations
+
+import dataclasses
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from carom.methods.base import AbstractMethod, Derivative
+from carom.methods.base import AbstractMethod, Derivative, Gives
 from carom.methods.runge_kutta.irk import neighbour_jacobian, newton_info
-from carom.methods.tailored.damping import damping_of, declared_damping, tailored_objection
+from carom.methods.tailored.damping import (
+    damping_objection,
+    damping_of,
+    declared_damping,
+    defect,
+    dissipation,
+    tailored_objection,
+    velocity_caution,
+)
 from carom.names import register
 from carom.solvers.newton import Newton
 from carom.solvers.small import times
@@ -31,7 +42,10 @@ from carom.solvers.stages import PositionStages, conjugate_spectrum, solve_posit
 from carom.state import State, Step
 from carom.systems.features import Feature
 from carom.systems.system import System
-from carom.tableaux.tailored import tailored_coefficients, tailored_part
+from carom.systems.terms import Part
+from carom.tableaux.tailored import midpoint_weights, tailored_coefficients, tailored_part
+
+_HANDLES = frozenset({Feature.RATE_DAMPING, Feature.MASS_MATRIX, Feature.EXPLICIT_TIME, Feature.FORCES})
 
 
 class ScaledVelocity(eqx.Module):
@@ -42,15 +56,36 @@ class ScaledVelocity(eqx.Module):
 
 
 class ForceGroup(eqx.Module):
-    """Parts of the potential that share one rate damping h eta."""
+    """Parts of the potential that share one rate damping h eta, or the forces of the user, which have none."""
 
+    system: System
     parts: tuple[str, ...] = eqx.field(static=True)
     eta: Array
 
-    def acceleration(self, system: System, t: Array, q: Array) -> Array:
-        """g_a(q) = -M^{-1} dV_a/dq."""
+    def __call__(self, t: Array, q: Array) -> Array:
+        """g_a(t, q) = -M^{-1} dV_a/dq."""
+        system = self.system
+        if not self.parts:
+            return system.mass_solve(t, q, system.applied_force(t, q, jnp.zeros_like(q)))
         force = -jax.grad(lambda x: sum(system.part_energy(part, t, x) for part in self.parts))(q)
         return system.mass_solve(t, q, force)
+
+
+class Remainder(eqx.Module):
+    """r(t, q) of the damping that is no multiple of a part, beyond what is in the groups; `system` declares it."""
+
+    system: System
+
+    @classmethod
+    def of(cls, system: System) -> list[Remainder]:
+        """None, where every part has one number."""
+        rates = {n: r if isinstance(r, Part) else r - jnp.max(r) for n, r in system.rate_damping.items()}
+        left = {n: r for n, r in rates.items() if isinstance(r, Part) or r.ndim}
+        return [cls(eqx.tree_at(lambda s: s.rate_damping, system, left))] if left else []
+
+    def __call__(self, t: Array, q: Array) -> Array:
+        """M^{-1} times the impulse whose rate damps."""
+        return self.system.mass_solve(t, q, self.system.damped_impulse(t, q))
 
 
 @register
@@ -60,8 +95,11 @@ class TailoredIRK(AbstractMethod):
     Args:
         damping: rate damping to imitate; None reads it from the system, another value than the system's is an error.
         newton: settings of the implicit solve.
+        convergent: at steps below the damping take C11 = h / (2 gamma), and the rest of the damping directly, so that
+            errors fall with h for a fixed damping (second order); `carom.Adaptive` switches it on.
 
-    Every part of the potential must have the same rate damping; undamped attachments are refused.
+    Every part of the potential must have the same rate damping; undamped attachments are refused. Forces of the user
+    may depend on t and q, and are not damped.
 
     Example:
         >>> chain, state = carom.models.dimer_chain(25, mass_ratio=0.59, damping=0.06)
@@ -70,18 +108,36 @@ class TailoredIRK(AbstractMethod):
 
     damping: float | None = None
     newton: Newton = Newton()
+    convergent: bool = eqx.field(default=False, static=True)
 
-    handles = frozenset({Feature.RATE_DAMPING, Feature.MASS_MATRIX})
+    handles = _HANDLES
+    gives = frozenset({Gives.WHOLE_STEPS, Gives.LOCAL_ERROR})
     derivative = Derivative.EXACT
+    least_growth = 1.5
 
     @property
     def order(self) -> int:
         """Order with the damping kept proportional to h."""
         return 3
 
+    @property
+    def error_orders(self) -> tuple[int, int]:
+        """The powers of h of the defect of a step and of the error of a run."""
+        return 4, 3
+
+    def with_tolerances(self, rtol: Array, atol: Array) -> TailoredIRK:
+        """Errors must fall with h."""
+        del rtol, atol
+        return dataclasses.replace(self, convergent=True)
+
     def objection(self, system: System) -> str | None:
         """One uniform damping, on every part."""
-        return tailored_objection(self, system, every_part=True)
+        return tailored_objection(self, system) or damping_objection(self, system)
+
+    def caution(self, system: System, state: State, longest: float | None, span: float) -> None:
+        """No forces of velocities."""
+        del longest, span
+        velocity_caution(self, system, state)
 
     def init(self, system: System, state: State) -> ScaledVelocity:
         """V is set at the first step, when h is known."""
@@ -89,14 +145,17 @@ class TailoredIRK(AbstractMethod):
 
     def step(self, system: System, state: State, memory: ScaledVelocity, h: Array) -> Step:
         """One step."""
-        C11 = 0.5 * declared_damping(system) / h  # (58)
-        whole = ForceGroup(tuple(system.potential), 2.0 * C11)
-        return tailored_step(system, state, memory, h, C11, [whole], self.newton)
+        gamma = declared_damping(system)
+        scheme = Scheme(system, dissipation(gamma, h, self.convergent), h, [(tuple(system.potential), gamma / h)])
+        return tailored_step(scheme, state, memory, self)
 
 
 @register
 class AdditiveTailoredIRK(AbstractMethod):
     """Additive tailored implicit Runge-Kutta method: every part of the potential with its own rate damping.
+
+    Any rate damping: another constant for every part or for every interaction, or the rate of another potential
+    (`granular_chain(exponent=2)`). Forces of the user may depend on t and q, and are not damped.
 
     A part without damping keeps its amplitude to fourth order in z = h omega: it changes by (C11^3/2 - C11/12) z^4 per
     step, C11 = gamma / (2 h) with the largest gamma of the system. It decays for gamma < 0.816 h and grows for larger
@@ -104,6 +163,8 @@ class AdditiveTailoredIRK(AbstractMethod):
 
     Args:
         newton: settings of the implicit solve.
+        convergent: at steps below the damping take C11 = h / (2 gamma), and the rest of the damping directly, so that
+            errors fall with h for a fixed damping (second order); `carom.Adaptive` switches it on.
 
     Example:
         >>> cradle, state = carom.models.newtons_cradle(10, attachment=0.01, damping=0.3)
@@ -111,20 +172,32 @@ class AdditiveTailoredIRK(AbstractMethod):
     """
 
     newton: Newton = Newton()
-    damping: None = eqx.field(default=None, static=True)
+    convergent: bool = eqx.field(default=False, static=True)
 
-    handles = frozenset({Feature.RATE_DAMPING, Feature.MASS_MATRIX})
+    handles = _HANDLES
+    gives = frozenset({Gives.WHOLE_STEPS, Gives.LOCAL_ERROR})
     derivative = Derivative.EXACT
+    least_growth = 1.5
 
     @property
     def order(self) -> int:
         """Order with the dampings kept proportional to h."""
         return 3
 
-    def objection(self, system: System) -> str | None:
-        """One uniform damping within each part."""
-        singles = [eqx.tree_at(lambda s: s.rate_damping, system, {p: g}) for p, g in system.rate_damping.items()]
-        return next((o for o in (tailored_objection(self, s, every_part=False) for s in singles) if o), None)
+    @property
+    def error_orders(self) -> tuple[int, int]:
+        """The powers of h of the defect of a step and of the error of a run."""
+        return 4, 3
+
+    def with_tolerances(self, rtol: Array, atol: Array) -> AdditiveTailoredIRK:
+        """Errors must fall with h."""
+        del rtol, atol
+        return dataclasses.replace(self, convergent=True)
+
+    def caution(self, system: System, state: State, longest: float | None, span: float) -> None:
+        """No forces of velocities."""
+        del longest, span
+        velocity_caution(self, system, state)
 
     def init(self, system: System, state: State) -> ScaledVelocity:
         """V is set at the first step, when h is known."""
@@ -132,41 +205,70 @@ class AdditiveTailoredIRK(AbstractMethod):
 
     def step(self, system: System, state: State, memory: ScaledVelocity, h: Array) -> Step:
         """One step."""
-        groups = [ForceGroup((part,), damping_of(system, part) / h) for part in system.potential]
-        return tailored_step(system, state, memory, h, 0.5 * declared_damping(system) / h, groups, self.newton)
+        parts = [((part,), damping_of(system, part) / h) for part in system.potential]
+        scheme = Scheme(system, dissipation(declared_damping(system), h, self.convergent), h, parts)
+        return tailored_step(scheme, state, memory, self)
+
+
+class Scheme(eqx.Module):
+    """The scheme of one step: base coefficients of C11, every group of parts with its own damping."""
+
+    system: System
+    C11: Array
+    h: Array
+    groups: list[ForceGroup]
+    rest: list[Remainder]
+
+    def __init__(self, system: System, C11: Array, h: Array, parts: list[tuple[tuple[str, ...], Array]]):
+        forces = [((), jnp.zeros(()))] if system.forces else []
+        self.system, self.C11, self.h = system, C11, h
+        self.groups = [ForceGroup(system, names, eta) for names, eta in (*parts, *forces)]
+        self.rest = Remainder.of(system)
+
+    @property
+    def matrices(self) -> list[Array]:
+        """A_a of every group."""
+        return [jnp.asarray(tailored_part(self.C11, group.eta)) for group in self.groups]
+
+    def total(self, t: Array, q: Array) -> Array:
+        """g(t, q)."""
+        system = self.system
+        return system.mass_solve(t, q, system.conservative_force(t, q) + system.applied_force(t, q, jnp.zeros_like(q)))
+
+    def correction(self, t: Array, q: Array, v: Array) -> Array:
+        """x' - V of (69), (71)."""
+        first = sum((group.eta - self.C11) * group(t, q) for group in self.groups)
+        rate = jax.jvp(self.total, (t, q), (jnp.ones_like(t), v))[1]
+        return self.h * first + 0.5 * (self.h * self.C11) ** 2 * rate + sum(r(t, q) for r in self.rest)
 
 
 def tailored_step(
-    system: System,
-    state: State,
-    memory: ScaledVelocity,
-    h: Array,
-    C11: Array,
-    groups: list[ForceGroup],
-    settings: Newton,
+    scheme: Scheme, state: State, memory: ScaledVelocity, method: TailoredIRK | AdditiveTailoredIRK
 ) -> Step:
-    """One step: base coefficients of C11, every group of parts with its own matrix."""
+    """One step."""
+    system, C11, h = scheme.system, scheme.C11, scheme.h
     A, b = (jnp.asarray(x) for x in tailored_coefficients(C11))
-    matrices = [jnp.asarray(tailored_part(C11, group.eta)) for group in groups]
-
-    def g(q: Array) -> Array:
-        return system.mass_solve(state.t, q, system.conservative_force(state.t, q))
-
-    def correction(q: Array, v: Array) -> Array:  # (69), (71)
-        first = sum((group.eta - C11) * group.acceleration(system, state.t, q) for group in groups)
-        return h * first + 0.5 * (h * C11) ** 2 * jax.jvp(g, (q,), (v,))[1]
-
-    V = jax.lax.cond(h == memory.h, lambda: memory.V, lambda: state.v - correction(state.q, state.v))  # (71)
+    w, c, matrices = jnp.asarray(midpoint_weights(C11)), jnp.sum(A, 1), scheme.matrices
+    V = jax.lax.cond(
+        h == memory.h, lambda: memory.V, lambda: state.v - scheme.correction(state.t, state.q, state.v)
+    )  # (71)
     stages = PositionStages(
-        fields=[eqx.Partial(group.acceleration, system, state.t) for group in groups],
-        matrices=[h * h * times(A, matrix) for matrix in matrices],
+        fields=[*scheme.groups, *scheme.rest],
+        matrices=[*(h * h * times(A, m) for m in matrices), *(h * jnp.outer(c, w) for _ in scheme.rest)],
+        times=state.t + c * h,
         start=state.q,
-        offset=h * jnp.outer(jnp.sum(A, 1), V),
+        offset=h * jnp.outer(c, V),
         stiffness=neighbour_jacobian(system),
     )
     scale = jnp.max(jnp.abs(state.q)) + h * jnp.max(jnp.abs(V))
-    root = solve_positions(stages, scale, settings, conjugate_spectrum(h * A))
-    X = state.q + h * V + h * h * sum(times(times(b, m), a) for m, a in zip(matrices, root.aux))  # (44)
-    V = V + h * sum(times(b, a) for a in root.aux)  # (44)
-    memory = ScaledVelocity(V, h)
-    return Step(state.moved(state.t + h, X, V + correction(X, V)), memory, newton_info(root, settings, 2))
+    root = solve_positions(stages, scale, method.newton, conjugate_spectrum(h * A))
+    g, r = root.aux[: len(matrices)], root.aux[len(matrices) :]
+    X = state.q + h * V + h * h * sum(times(times(b, m), a) for m, a in zip(matrices, g))  # (44)
+    X = X + h * sum(times(w, x) for x in r)
+    V = V + h * sum(times(b, a) for a in g)  # (44)
+    end = state.moved(state.t + h, X, V + scheme.correction(state.t + h, X, V))
+    info = newton_info(root, method.newton, 2)
+    if method.convergent:
+        error = defect(system, state, end, h)
+        info = eqx.tree_at(lambda i: i.local_error, info, error, is_leaf=lambda x: x is None)
+    return Step(end, ScaledVelocity(V, h), info)
