@@ -65,7 +65,7 @@ class Walked(NamedTuple):
 
 def first_carry(course: Course, state: State) -> Carry:
     """The carry of a run that has not begun."""
-    carry = begin(course.problem, Start(state, course.instants))
+    carry = hold_size(begin(course.problem, Start(state, course.instants)))
     system, state = course.problem.system.since(carry.epoch), carry.state
     left = None if course.until is None else course.until.init(system, state, course.ends[-1])
     along = None if course.along is None else {name: a.init(system, state) for name, a in course.along.items()}

@@ -44,7 +44,7 @@ from carom.methods.moreau.moreau_theta import theta_step
 from carom.names import register
 from carom.solvers.contact_solver import AbstractContactSolver
 from carom.solvers.redundant import dependent, redundancy
-from carom.solvers.roots import rarely
+from carom.solvers.roots import held, rarely
 from carom.solvers.semismooth import SemismoothNewton
 from carom.state import Info, State, Status, Step, choose
 from carom.systems.contact_rows import UNKNOWN_MODE, Event, events, laws_of, unknown_modes
@@ -246,7 +246,7 @@ class EventCapturing(AbstractMethod):
         rtol, atol = self.tolerance
         rates = ((state.q, system.rate(state.t, state.q, state.v)), (state.v, start.acceleration))
         pairs = (*rates, (state.v, start.point.free))
-        times = [(atol + rtol * jnp.max(jnp.abs(y))) / (jnp.max(jnp.abs(f)) + 1e-290) for y, f in pairs]
+        times = [(atol + rtol * jnp.max(jnp.abs(y))) / (jnp.max(jnp.abs(f)) + 1e-290) for y, f in held(pairs)]
         return jnp.min(jnp.stack([*times, rtol * h]))
 
     def smooth_step(self, system: System, state: State, now: Phase, start: Motion, h: Array) -> Step:
