@@ -215,7 +215,8 @@ class EventCapturing(AbstractMethod):
         longest = jnp.maximum(_LONGEST * nominal, floor)
         at, modes, chosen = survey(system, state.t, state.q, state.v), memory.modes, jnp.int32(Status.OK)
         if at.laws.count:
-            modes, chosen = rarely(memory.unsettled, settled, (modes, chosen), at, self.solver)
+            before = (modes, at) if 2 in at.laws.directions else held((modes, at))  # signs have no derivative
+            modes, chosen = rarely(memory.unsettled, settled, (before[0], chosen), before[1], self.solver)
         start = at.under(modes)
         window = jnp.clip(self.critical_length(system, state, start, nominal), floor, longest)
         falls = falling(at, modes, (1 - self.theta) * window, nominal)  # no room for a piece before
@@ -229,11 +230,11 @@ class EventCapturing(AbstractMethod):
             lambda: self.critical_step(system, state, now, start, h),
             lambda: self.smooth_step(system, state, now, start, h),
         )
-        held = Modes(modes.closed | now.located, modes.stuck, modes.heading, at.laws).held
+        rows = Modes(modes.closed | now.located, modes.stuck, modes.heading, at.laws).held
         many = step.memory.events > self.most_events
         status = jnp.where(chosen != Status.OK, chosen, jnp.where(many, Status.TOO_MANY_EVENTS, step.info.status))
         pending = step.pending & (status == Status.OK) if self.spread else None
-        info = eqx.tree_at(lambda i: (i.status, i.extra), step.info, (status, {"redundant": redundancy(at.G, held)}))
+        info = eqx.tree_at(lambda i: (i.status, i.extra), step.info, (status, {"redundant": redundancy(at.G, rows)}))
         return Step(step.state, step.memory, info, pending)
 
     def critical_length(self, system: System, state: State, start: Motion, h: Array) -> Array:
