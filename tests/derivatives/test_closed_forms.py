@@ -1,4 +1,4 @@
-"""Derivatives through impacts, slip that ends and moving walls, against closed forms: many small motions in one run."""
+"""Derivatives through impacts, slip that ends, contacts that open and moving walls, against closed forms."""
 
 import jax
 import jax.numpy as jnp
@@ -91,3 +91,106 @@ def test_every_derivative_is_that_of_the_closed_form(run):
     scale = np.max(np.abs(slopes), axis=1, keepdims=True)
     assert np.max(np.abs(forward - slopes) / scale) <= 1e-8
     assert np.max(np.abs(reverse - forward) / scale) <= 1e-12
+
+
+_TIGHT = carom.Adaptive(1e-10, 1e-12)
+
+
+def _zeno(p):
+    """When a ball has come to rest."""
+    ball, state = carom.models.bouncing_ball(height=p[0], velocity=p[1], restitution=p[2], gravity=p[3])
+    method, closes = carom.EventCapturing(carom.explicit(4)), carom.Event(0, "closes")
+    end = carom.final_state(ball, state, method, t1=9.0, stepping=_TIGHT, until=closes, max_steps=512)
+    return jnp.stack([end.state.t]), end.status
+
+
+def _zeno_time(p):
+    w = jnp.sqrt(p[1] ** 2 + 2 * p[3] * p[0])
+    return jnp.stack([(p[1] + w) / p[3] + 2 * p[2] * w / (p[3] * (1 - p[2]))])
+
+
+def _table(t, q, p):
+    return q - p[0] * jnp.sin(p[1] * t)
+
+
+def _leaves(p):
+    """The height of a mass that a table A sin(w t) has thrown off."""
+    system = carom.System(1.0, lambda q, p: p[2] * q[0], params=p, contacts=carom.Contacts(_table, restitution=0.0))
+    start = carom.State(jnp.zeros(1), jnp.stack([p[0] * p[1]]))
+    method = carom.EventCapturing(carom.explicit(4))
+    end = carom.final_state(system, start, method, t1=0.8, stepping=_TIGHT, max_steps=512)
+    return end.state.q, end.status
+
+
+def _thrown(p):
+    A, w, g = p
+    t = jnp.arcsin(g / (A * w * w)) / w
+    s = 0.8 - t
+    return jnp.stack([A * jnp.sin(w * t) + A * w * jnp.cos(w * t) * s - 0.5 * g * s * s])
+
+
+def _sphere_slips(q, v):
+    del q
+    return jnp.stack([v[0] - v[4], v[1] + v[3]])[None]
+
+
+def _sphere(p):
+    """Where a sphere of radius one is that slid until it rolled, in the plane."""
+    mass, weight = jnp.array([1.0, 1.0, 1.0, 0.4, 0.4]), lambda q, p: p[1] * q[2]
+    floor = carom.Contacts(lambda q: q[2:3], slip_velocity=_sphere_slips, friction=p[0], restitution=0.0)
+    start = carom.State(jnp.zeros(5), jnp.concatenate([p[2:], jnp.zeros(3)]))
+    system, method = carom.System(mass, weight, params=p, contacts=floor), carom.EventCapturing(carom.radau_iia(3))
+    end = carom.final_state(system, start, method, t1=1.0, stepping=_TIGHT, max_steps=512)
+    return end.state.q[:2], end.status
+
+
+def _rolled(p):
+    speed = jnp.hypot(*p[2:])
+    return (5 / 7 + 2 * speed / (49 * p[0] * p[1])) * p[2:]
+
+
+@pytest.mark.parametrize(
+    ("end", "truth", "p"),
+    [
+        pytest.param(_zeno, _zeno_time, [1.0, 0.3, 0.5, 9.81], id="zeno time"),
+        pytest.param(_leaves, _thrown, [1.0, 4.0, 9.81], id="leaves a table"),
+        pytest.param(_sphere, _rolled, [0.3, 9.81, 1.2, 0.5], id="sphere"),
+    ],
+)
+def test_derivatives_are_those_of_the_closed_form_forward_and_in_reverse(end, truth, p):
+    @jax.jit
+    def program(p):
+        value, push, status = jax.linearize(end, p, has_aux=True)
+        pull = jax.linear_transpose(push, p)
+        forward = jax.vmap(push, out_axes=1)(jnp.eye(p.size))
+        return value, forward, jax.vmap(lambda w: pull(w)[0])(jnp.eye(value.size)), status
+
+    p = jnp.asarray(p)
+    value, forward, reverse, status = map(np.asarray, program(p))
+    slopes = np.asarray(jax.jacfwd(truth)(p))
+    scale = np.max(np.abs(slopes), axis=1, keepdims=True)
+    assert status == carom.Status.OK
+    assert np.max(np.abs(value - truth(p))) <= 1e-9
+    assert np.max(np.abs(forward - slopes) / scale) <= 1e-8
+    assert np.max(np.abs(reverse - forward) / scale) <= 1e-12
+
+
+@pytest.mark.parametrize(
+    ("tableau", "order"), [(carom.explicit(4), 4), (carom.gauss(2), 4), (carom.radau_iia(2), 3)], ids=str
+)
+def test_derivatives_converge_with_the_order_of_the_method(tableau, order):
+    def end(p, h):
+        wall = carom.Contacts(lambda q, p: p[1] - q[:1], restitution=p[2])
+        system = carom.System(1.0, lambda q: 0.5 * q[0] ** 2, params=p, contacts=wall)
+        start, method = carom.State(jnp.zeros(1), p[:1]), carom.EventCapturing(tableau)
+        return carom.final_state(system, start, method, t1=1.5, h=h, max_steps=96).state.q[0]
+
+    def truth(p):
+        t = jnp.arcsin(p[1] / p[0])
+        return p[1] * jnp.cos(1.5 - t) - p[2] * p[0] * jnp.cos(t) * jnp.sin(1.5 - t)
+
+    program, sizes = jax.jit(jax.grad(end)), 1.5 / np.array([8, 16, 32, 64])
+    for stop in (0.7, np.sin(0.75)):  # hit between grid points, and on one
+        p = jnp.asarray([1.0, stop, 0.6])
+        errors = [np.max(np.abs(program(p, h) - jax.grad(truth)(p))) for h in sizes]
+        assert np.polyfit(np.log(sizes), np.log(errors), 1)[0] >= order - 0.3

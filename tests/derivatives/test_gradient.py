@@ -146,3 +146,31 @@ def test_what_makes_a_derivative_doubtful_is_warned_of(d, t1, words):
         return
     with pytest.warns(UserWarning, match=words):
         carom.gradient(lambda s: s.q[0], _against_a_stop, parameters, _CAPTURING, **options)
+
+
+@pytest.mark.slow
+def test_a_coarser_run_with_other_events_is_warned_of():
+    parameters = {"A": 1.0, "d": 1.0 - 5e-5}  # an amplitude that only the finer steps keep
+    with pytest.warns(UserWarning, match="a coarser run has other events"):
+        carom.gradient(lambda s: s.q[0], _against_a_stop, parameters, _CAPTURING, t1=2.5, h=0.25)
+
+
+def _between(v):
+    """A ball that two others hit at the same time."""
+    contacts = carom.Contacts(lambda q: jnp.diff(q) - 1.0, restitution=0.5)
+    return carom.System(1.0, contacts=contacts), carom.State([-1.5, 0.0, 1.5], jnp.stack([v, 0.0, -v]))
+
+
+@pytest.mark.slow
+def test_contacts_that_act_on_each_other_and_are_hit_at_once_are_warned_of():
+    with pytest.warns(UserWarning, match="contacts that act on each other are hit at once at t = 0.4999"):
+        carom.gradient(lambda s: s.q[0], _between, {"v": 1.0}, _CAPTURING, t1=1.0, h=0.1, check=False)
+
+
+def test_the_first_size_of_steps_from_rest_has_no_derivative():
+    def end(k):
+        system = carom.System(1.0, lambda q, p: 0.5 * p * q @ q, params=k)
+        stepping = carom.Adaptive(1e-4)
+        return carom.final_state(system, carom.State([0.0], [0.0]), _METHOD, t1=1.0, stepping=stepping).state.q[0]
+
+    assert jax.jit(jax.grad(end))(jnp.asarray(1.0)) == 0.0

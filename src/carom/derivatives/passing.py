@@ -20,7 +20,7 @@ from carom.running.signals import look
 from carom.state import SimulationError, State, Status
 
 _BYTES = 64e6  # of the lines of one chunk
-_MOST, _LEAST = 1024, 16  # steps of one chunk
+_MOST, _LEAST = 8192, 16  # steps of one chunk
 _UNKNOWN = 1e-6  # of the coordinates: their error where nothing is known about it
 
 

@@ -19,7 +19,7 @@ from jaxtyping import Array
 from carom.derivatives.along import AbstractAlong
 from carom.derivatives.until import AbstractUntil, Left
 from carom.running.crossing import inside_step, number_at
-from carom.running.loop import Problem, Start, begin, step
+from carom.running.loop import SMALL, Problem, Start, begin, step
 from carom.solvers.roots import changing, held, is_zero
 from carom.state import Carry, Row, State, Status
 
@@ -65,7 +65,7 @@ class Walked(NamedTuple):
 
 def first_carry(course: Course, state: State) -> Carry:
     """The carry of a run that has not begun."""
-    carry = begin(course.problem, Start(state, course.instants))
+    carry = hold_size(begin(course.problem, Start(state, course.instants)))
     system, state = course.problem.system.since(carry.epoch), carry.state
     left = None if course.until is None else course.until.init(system, state, course.ends[-1])
     along = None if course.along is None else {name: a.init(system, state) for name, a in course.along.items()}
@@ -241,31 +241,49 @@ class _Walker:
 
             return jax.jvp(end, (numbers, line.x), (d_numbers, dx))[1]
 
-        return self.over(
-            jax.checkpoint(linear, prevent_cse=False), dx, walked.before, self.steps(walked.end, start), tells=tells
-        )
+        return self.over(linear, dx, walked.before, self.steps(walked.end, start), tells=tells)
 
     def over(self, linear: Any, dx: Array, before: Line, count: Array, *, tells: bool) -> tuple[Array, Any]:
         """A linear map for each of `count` lines, one after the other; blocks behind the last are skipped."""
-        shape = (self.blocks, _BLOCK)
-        lines = jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), before)
+        few = 1 if tells else steps_in_one_call(before)
+        shape = (self.blocks, _BLOCK // few, few)
+        places = (jnp.arange(self.blocks * _BLOCK).reshape(shape), jax.tree.map(lambda x: _cut(x, shape), before))
 
-        def once(dx: Array, place: tuple[Array, Line]) -> tuple[Array, Any]:
-            new = jax.lax.cond(place[0] < count, linear, lambda dx, _: dx, dx, place[1])
-            return new, dx if tells else None
+        def once(dx: Array, place: tuple[Array, Any]) -> tuple[Array, Any]:
+            k, parts = place
+            line = Line(*(jnp.concatenate(some) for some in parts))
+            return jax.lax.cond(k < count, linear, lambda dx, _: dx, dx, line), dx if tells else None
+
+        def some(dx: Array, places: Any) -> tuple[Array, Any]:
+            return jax.lax.scan(jax.checkpoint(once, prevent_cse=False), dx, places)
 
         def block(dx: Array, places: Any) -> tuple[Array, Any]:
-            return jax.lax.scan(once, dx, places)
+            return jax.lax.scan(some, dx, places)
 
         def skipped(dx: Array, places: Any) -> tuple[Array, Any]:
             del places
-            return dx, jnp.zeros((_BLOCK, *dx.shape)) if tells else None
+            return dx, jnp.zeros((*shape[1:], *dx.shape)) if tells else None
 
         def either(dx: Array, places: Any) -> tuple[Array, Any]:
-            return jax.lax.cond(places[0][0] < count, block, skipped, dx, places)
+            return jax.lax.cond(places[0][0, 0] < count, block, skipped, dx, places)
 
-        dx, told = jax.lax.scan(either, dx, (jnp.arange(self.blocks * _BLOCK).reshape(shape), lines))
+        dx, told = jax.lax.scan(jax.checkpoint(either, prevent_cse=False), dx, places)
         return dx, told.reshape(-1, *dx.shape) if tells else None
+
+
+def steps_in_one_call(lines: Line) -> int:
+    """XLA makes one call of a loop in which no array is large: two steps at once, if lines fit."""
+    return 2 if max(x.shape[-1] for x in lines) <= SMALL else 1
+
+
+def _cut(x: Array, shape: tuple[int, ...]) -> list[Array]:
+    """Rows in groups of this shape, their columns in parts that are small in the innermost group."""
+    x = x.reshape(*shape, *x.shape[1:])
+    return (
+        jnp.split(x, list(range(SMALL // shape[-1], x.shape[-1], SMALL // shape[-1])), axis=-1)
+        if shape[-1] > 1
+        else [x]
+    )
 
 
 def _none(x: Array) -> Any:

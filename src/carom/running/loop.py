@@ -29,7 +29,7 @@ from carom.systems.system import System
 
 _BUFFER_BYTES = 32e6
 _TOGETHER = 8  # rows are written at once; 4 and 16 of them took longer
-_SMALL = 64  # numbers: XLA calls arrays up to this small, 512 bytes
+SMALL = 64  # numbers: XLA calls arrays up to this small, 512 bytes
 _NARROW = 1000  # numbers in a row; writing fewer costs less than deciding not to
 traces = 0
 
@@ -217,7 +217,7 @@ def narrow_turn(tried: Any, running: Any, loop: Any) -> Any:
     carry, buffer, counts = loop
     rows, width = counts[0], buffer.shape[1]
     few = together(width)
-    borders = list(range(_SMALL // few, width, _SMALL // few)) if few > 1 else []
+    borders = list(range(SMALL // few, width, SMALL // few)) if few > 1 else []
 
     def one(inner):
         carry, packed, counts, _ = inner
@@ -234,7 +234,7 @@ def narrow_turn(tried: Any, running: Any, loop: Any) -> Any:
 
 def together(width: int) -> int:
     """How many rows of this width are written together."""
-    return _TOGETHER if width <= _SMALL else 1
+    return _TOGETHER if width <= SMALL else 1
 
 
 def wide_turn(tried: Any, running: Any, loop: Any) -> Any:

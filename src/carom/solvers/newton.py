@@ -13,7 +13,7 @@ from jaxtyping import Array
 
 from carom.names import register
 from carom.plain import call
-from carom.solvers.roots import repeated, rooted
+from carom.solvers.roots import Expanded, repeated, rooted
 
 PyTree = Any
 
@@ -104,10 +104,16 @@ def newton(equations: AbstractEquations, x: PyTree, max_iter: int, search: Calla
 def _attached(root: Root, given: tuple[AbstractEquations, PyTree], still: tuple[AbstractEquations, PyTree]) -> Root:
     """One Newton step with the Jacobian held constant, and what else follows from the answer."""
     equations, fixed = given[0], still[0]
-    r = equations.residual(root.x)[0]
+    about = Expanded.of(lambda equations, x: equations.residual(x), equations, fixed, root.x)
+    r, _ = about.changes(jax.tree.map(jnp.zeros_like, root.x))  # zero at the answer
     d = fixed.direction(root.x, r) if equations.exact else _refined(fixed, root.x, r)
-    x = jax.tree.map(jnp.subtract, root.x, d)
-    return eqx.tree_at(lambda root: (root.x, root.aux), root, (x, equations.residual(x)[1]))
+    x, back = jax.tree.map(jnp.subtract, root.x, d), jax.tree.map(jnp.negative, d)
+    aux = jax.tree.map(_added, about.value[1], about.changes(back)[1])
+    return eqx.tree_at(lambda root: (root.x, root.aux), root, (x, aux))
+
+
+def _added(x: Array, dx: Array) -> Array:
+    return x + dx if eqx.is_inexact_array(x) else x
 
 
 def _refined(equations: AbstractEquations, x: PyTree, r: PyTree) -> PyTree:

@@ -7,7 +7,7 @@ whole step of a method, forward and in reverse. Both cost nothing unless somebod
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -44,6 +44,41 @@ def rooted(
 
     solve.defjvp(rule, symbolic_zeros=True)
     return solve(numbers)
+
+
+class Expanded(NamedTuple):
+    """A function of numbers and places about fixed ones: its value, its linear part, by how much the numbers differ.
+
+    The linear part may be applied many times; the function is there once.
+    """
+
+    value: PyTree
+    linear: Callable[..., PyTree]
+    by: list[jax.Array]
+
+    @classmethod
+    def of(cls, fn: Callable[..., PyTree], given: PyTree, still: PyTree, *places: PyTree) -> Expanded:
+        """Of `fn(given, *places)` about `still`; numbers that are the same there do not change."""
+        leaves, structure = jax.tree.flatten(still)
+        pairs = list(zip(jax.tree.leaves(given), leaves))
+        changed = [i for i, (x, y) in enumerate(pairs) if x is not y and eqx.is_inexact_array(y)]
+
+        def about(numbers: list[jax.Array], *places: PyTree) -> PyTree:
+            filled = list(leaves)
+            for i, x in zip(changed, numbers):
+                filled[i] = x
+            return fn(jax.tree.unflatten(structure, filled), *places)
+
+        value, linear = jax.linearize(about, [leaves[i] for i in changed], *places)
+        return cls(value, linear, [pairs[i][0] - pairs[i][1] for i in changed])
+
+    def along(self, *tangents: PyTree) -> PyTree:
+        """What changes with the places alone."""
+        return self.linear([jnp.zeros_like(x) for x in self.by], *tangents)
+
+    def changes(self, *tangents: PyTree) -> PyTree:
+        """What changes with the numbers, and with the places."""
+        return self.linear(self.by, *tangents)
 
 
 def is_zero(tangent: Any) -> bool:

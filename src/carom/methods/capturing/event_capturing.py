@@ -43,7 +43,7 @@ from carom.methods.moreau.moreau_theta import theta_step
 from carom.names import register
 from carom.solvers.contact_solver import AbstractContactSolver
 from carom.solvers.redundant import dependent, redundancy
-from carom.solvers.roots import rarely
+from carom.solvers.roots import held, rarely
 from carom.solvers.semismooth import SemismoothNewton
 from carom.state import Info, State, Status, Step, choose
 from carom.systems.contact_rows import UNKNOWN_MODE, Event, events, laws_of, unknown_modes
@@ -213,7 +213,8 @@ class EventCapturing(AbstractMethod):
         longest = jnp.maximum(_LONGEST * nominal, floor)
         at, modes, chosen = survey(system, state.t, state.q, state.v), memory.modes, jnp.int32(Status.OK)
         if at.laws.count:
-            modes, chosen = rarely(memory.unsettled, settled, (modes, chosen), at, self.solver)
+            before = (modes, at) if 2 in at.laws.directions else held((modes, at))  # signs have no derivative
+            modes, chosen = rarely(memory.unsettled, settled, (before[0], chosen), before[1], self.solver)
         start = at.under(modes)
         window = jnp.clip(self.critical_length(system, state, start, nominal), floor, longest)
         falls = falling(at, modes, (1 - self.theta) * window, nominal)  # no room for a piece before
@@ -227,11 +228,11 @@ class EventCapturing(AbstractMethod):
             lambda: self.critical_step(system, state, now, start, h),
             lambda: self.smooth_step(system, state, now, start, h),
         )
-        held = Modes(modes.closed | now.located, modes.stuck, modes.heading, at.laws).held
+        rows = Modes(modes.closed | now.located, modes.stuck, modes.heading, at.laws).held
         many = step.memory.events > self.most_events
         status = jnp.where(chosen != Status.OK, chosen, jnp.where(many, Status.TOO_MANY_EVENTS, step.info.status))
         pending = step.pending & (status == Status.OK) if self.spread else None
-        info = eqx.tree_at(lambda i: (i.status, i.extra), step.info, (status, {"redundant": redundancy(at.G, held)}))
+        info = eqx.tree_at(lambda i: (i.status, i.extra), step.info, (status, {"redundant": redundancy(at.G, rows)}))
         return Step(step.state, step.memory, info, pending)
 
     def critical_length(self, system: System, state: State, start: Motion, h: Array) -> Array:
@@ -244,7 +245,7 @@ class EventCapturing(AbstractMethod):
         rtol, atol = self.tolerance
         rates = ((state.q, system.rate(state.t, state.q, state.v)), (state.v, start.acceleration))
         pairs = (*rates, (state.v, start.point.free))
-        times = [(atol + rtol * jnp.max(jnp.abs(y))) / (jnp.max(jnp.abs(f)) + 1e-290) for y, f in pairs]
+        times = [(atol + rtol * jnp.max(jnp.abs(y))) / (jnp.max(jnp.abs(f)) + 1e-290) for y, f in held(pairs)]
         return jnp.min(jnp.stack([*times, rtol * h]))
 
     def smooth_step(self, system: System, state: State, now: Phase, start: Motion, h: Array) -> Step:

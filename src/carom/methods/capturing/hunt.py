@@ -16,7 +16,7 @@ from carom.methods.capturing.active_set import Coefficients, Motion, Piece, smoo
 from carom.methods.capturing.location import LOOKS, Aim, Found, Search, Trial, after_trial, crossing, dip
 from carom.methods.capturing.margins import Margins, forces_left, margins
 from carom.methods.capturing.modes import Modes
-from carom.solvers.roots import rarely, repeated, rooted
+from carom.solvers.roots import Expanded, rarely, repeated, rooted
 from carom.state import State
 from carom.systems.system import System
 
@@ -118,8 +118,9 @@ def _with_derivative(found: Found, given: tuple[Hunt, Array, Array], still: tupl
     hunt, fixed, tau = given[0], still[0], found.trial.tau
     if not found.search.suspects.size:
         return eqx.tree_at(lambda f: f.trial, found, hunt.trial(tau + hunt.longest - fixed.longest))
-    trial = hunt.trial(tau)
-    at, rates = jax.jvp(fixed.trial, (tau,), (jnp.ones_like(tau),))
+    about = Expanded.of(Hunt.trial, hunt, fixed, tau)
+    at, rates = about.value, about.along(jnp.ones_like(tau))
+    trial = _moved(at, about.changes(jnp.zeros_like(tau)), 1.0)
     _, first = crossing(found.search, found.trial, fixed.aim)
     last = jnp.argmax(jnp.where(first, -at.margins.value / jnp.where(first, rates.margins.value, 1.0), -jnp.inf))
 
@@ -129,5 +130,8 @@ def _with_derivative(found: Found, given: tuple[Hunt, Array, Array], still: tupl
         return jnp.where(jnp.any(first), times[last], hunt.longest)
 
     longer = reached(hunt, trial.margins) - reached(fixed, at.margins)  # zero, but for its derivative
-    moved = lambda x, rate: x + rate * longer if eqx.is_inexact_array(x) else x  # noqa: E731
-    return eqx.tree_at(lambda f: f.trial, found, jax.tree.map(moved, trial, rates))
+    return eqx.tree_at(lambda f: f.trial, found, _moved(trial, rates, longer))
+
+
+def _moved(x: Trial, rate: Trial, by: Array | float) -> Trial:
+    return jax.tree.map(lambda x, rate: x + rate * by if eqx.is_inexact_array(x) else x, x, rate)

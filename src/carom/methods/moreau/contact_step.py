@@ -156,14 +156,20 @@ class Joined(eqx.Module):
         G = G.at[len(G) - m :, len(G) - m :].set(self.S)
         return eqx.tree_at(lambda p: p.G, problem, DenseDelassus(G))
 
-    def onto(self, system: System, t: Array, q: Array, u: Array) -> tuple[Array, Array]:
-        """q and u moved along M^{-1} W^T until g(t, q) = 0 and dg/dt = 0: no drift, whatever the number of steps."""
-        back = times(self.M_inv_W, inverse_small(self.S))
+    def onto(self, system: System, t: Array, q: Array, u: Array) -> tuple[Array, Array, Array]:
+        """q and u moved along M^{-1} W^T until g(t, q) = 0 and dg/dt = 0, and the impulses that this takes.
+
+        No drift, whatever the number of steps. Directions in the middle of a step turn the motion by half; the impulses
+        bring the other half, and belong to the forces of the constraints.
+        """
+        inverse = inverse_small(self.S)
+        back = times(self.M_inv_W, inverse)
 
         def left(x: Array, v: Array) -> tuple[Array, Array]:
             return jax.jvp(system.constraint, (t, x), (jnp.ones_like(t), system.rate(t, x, v)))
 
-        return projected(system, t, q, u, left, lambda r: times(back, r))
+        q, new = projected(system, t, q, u, left, lambda r: times(back, r))
+        return q, new, times(inverse, times(self.W, new - u))
 
 
 def _lost(_: tuple[Array, Array], system: System, start: State) -> tuple[Array, Array]:

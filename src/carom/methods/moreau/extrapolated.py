@@ -150,7 +150,7 @@ class Extrapolated(AbstractMethod):
 
     def step(self, system: System, state: State, memory: Any, h: Array) -> Step:
         """One main step."""
-        base, shapes = traced_once(self.substep, system, state, memory, h)
+        base, shapes = traced_once(Extrapolated.substep, self, system, state, memory, h)
         blank = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
         main = MainStep(self, base, system, state, memory, h, blank)
         zero = jnp.zeros((), jnp.int32)
@@ -261,7 +261,7 @@ def _substeps_go_on(loop: _Loop, main: MainStep, n: Array) -> Array:
 
 def _substep(loop: _Loop, main: MainStep, n: Array) -> _Loop:
     step, j, iterations, residual = loop
-    new = main.base(main.system, step.state, step.memory, main.h / n)
+    new = main.base(main.method, main.system, step.state, step.memory, main.h / n)
     worst = jnp.maximum(residual, new.info.residual)
     return summed(step, new, n), j + 1, iterations + new.info.iterations, worst
 

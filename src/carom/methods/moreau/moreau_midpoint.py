@@ -166,10 +166,11 @@ class MoreauMidpoint(AbstractMethod):
                 lost = dissipation(rows, problem, result.P)
                 q_E = pushed_apart(system, self.solver, t + h, q_E, u_E, lost, h)
             return Step(state.moved(t + h, q_E, u_E), memory, info, pairs=pairs)
-        if joined is not None:
-            q_E, u_E = joined.onto(system, t + h, q_E, u_E)
         mode = problem.modes(result.P)
         info = report(rows, problem, result, memory.mode, mode, h)
+        if joined is not None:
+            q_E, u_E, P = joined.onto(system, t + h, q_E, u_E)
+            info = eqx.tree_at(lambda i: i.multiplier, info, replace_fn=lambda lam: lam - P / h)
         if joined is not None and rows.laws.bilateral > 1:
             info = eqx.tree_at(lambda i: i.extra, info, {"redundant": joined.redundant})
         return Step(state.moved(t + h, q_E, u_E), MoreauMemory(result.P / h, mode, memory.M_inv), info)

@@ -138,12 +138,13 @@ class MoreauTheta(AbstractMethod):
             state = state.moved(t, q, v + 0.0 * jnp.sum(ahead))  # NaN is no open contact
         impact = theta_step(system, state, h, self.theta, active, memory.P, self.solver)
         q1, v1 = impact.q, impact.v + impact.rows.blank
-        if impact.rows.laws.bilateral:
-            q1, v1 = Joined.of(system, state, impact.rows, impact.W_M).onto(system, t + h, q1, v1)
-        if self.projection and impact.rows.laws.contacts:
-            q1 = out_of_penetration(system, t + h, q1, impact, self.solver)  # (19b), (19e)
         mode = impact.problem.modes(impact.result.P)
         info = impact.report(memory.mode, mode, h)
+        if impact.rows.laws.bilateral:
+            q1, v1, P = Joined.of(system, state, impact.rows, impact.W_M).onto(system, t + h, q1, v1)
+            info = eqx.tree_at(lambda i: i.multiplier, info, replace_fn=lambda lam: lam - P / h)
+        if self.projection and impact.rows.laws.contacts:
+            q1 = out_of_penetration(system, t + h, q1, impact, self.solver)  # (19b), (19e)
         return Step(state.moved(t + h, q1, v1), ThetaMemory(impact.result.P, mode), info)
 
 
