@@ -309,3 +309,33 @@ def test_methods_steppings_and_solvers_without_lists_refuse_them():
         carom.simulate(listed(radii), state, carom.MoreauMidpoint(), t1=1.0, h=0.1)
     with pytest.raises(ValueError, match="AcceleratedGaussSeidel solves contacts of listed pairs"):
         carom.simulate(*carom.models.falling_mass(), carom.MoreauMidpoint(solver=SOLVER), t1=1.0, h=0.1)
+
+
+def test_impulses_of_contacts_are_kept_on_request_and_push_bodies_as_they_moved(tmp_path):
+    radii, state = start(7)
+    system, m, steps = listed(radii, friction=0.0), radii[:, None] ** 2, 60
+    keep = [carom.keep.columns("q", "v"), carom.keep.contacts()]
+    whole = run(system, state, steps=steps, keep=keep)
+    found, inner = whole.kept["contacts 0"], 0
+    assert "impulse" not in whole.columns
+    for k in range(1, steps + 1):
+        here = found.t == whole.t[k]
+        x = whole.q[k - 1].reshape(COUNT, 3)[:, :2] + 0.01 * whole.v[k - 1].reshape(COUNT, 3)[:, :2]
+        gained = m * (whole.v[k] - whole.v[k - 1]).reshape(COUNT, 3)[:, :2] + 0.02 * m * np.array([0.0, 1.0])
+        for a, b, P in zip(*(column[here & (found.group == 0)] for column in (found.a, found.b, found.impulse))):
+            push = P[0] * (x[a] - x[b]) / np.linalg.norm(x[a] - x[b])
+            gained[[a, b]] -= np.stack([push, -push])
+            inner += 1
+        free = np.setdiff1d(np.arange(COUNT), found.a[here & (found.b == -1)])
+        np.testing.assert_allclose(gained[free], 0.0, atol=1e-10)
+    assert inner > 10
+    run(system, state, steps=steps // 2, keep=keep).save(tmp_path / "half.nc")
+    resumed = carom.resume(tmp_path / "half.nc", system=system, t1=steps * 0.02, keep=keep).kept["contacts 0"]
+    for name, column in found._asdict().items():
+        np.testing.assert_allclose(getattr(resumed, name), column, rtol=1e-15, err_msg=name)
+
+
+def test_contacts_are_kept_of_listed_bodies_alone():
+    radii, state = start(7)
+    with pytest.raises(ValueError, match="contacts are kept of listed bodies"):
+        run(disks(carom.AllPairs(), radii), state, solver=carom.SemismoothNewton(), keep=[carom.keep.contacts()])

@@ -11,11 +11,11 @@ import xarray
 
 from carom.arguments import names_of
 from carom.files.identity import difference
-from carom.keep import Highest, Keeps, Places
+from carom.keep import Highest, Keeps, Places, Pushes
 from carom.running.functions import reading
 from carom.solution import Solution
 
-_RECORDS = {"places": Places, "highest": Highest}
+_RECORDS = {"places": Places, "highest": Highest, "pushes": Pushes}
 _PREFIX = "kept."
 _COLUMNS = "keep.columns"
 

@@ -13,6 +13,8 @@ Example:
 from carom.keep.averages import Histogram as Histogram
 from carom.keep.averages import Mean as Mean
 from carom.keep.base import Places as Places
+from carom.keep.contacts import Contacts as Contacts
+from carom.keep.contacts import Pushes as Pushes
 from carom.keep.keeps import Columns as Columns
 from carom.keep.keeps import Keeps as Keeps
 from carom.keep.places import Final as Final
@@ -26,4 +28,4 @@ from carom.keep.totals import Reduce as Reduce
 
 columns, times, strobe, section = Columns, Times, Strobe, Section
 peak, final, count, reduce = Peak, Final, Count, Reduce
-mean, histogram = Mean, Histogram
+mean, histogram, contacts = Mean, Histogram, Contacts

@@ -116,9 +116,18 @@ class AbstractKeep(eqx.Module):
     def update(self, memory: PyTree, taken: Taken) -> PyTree:
         """The memory after a step."""
 
-    def result(self, memory: PyTree, places: Places, solution: Any) -> Any:
+    def result(self, memory: PyTree, places: Any, solution: Any) -> Any:
         """What was found, in a `carom.Solution`; by default what the ring holds, with what the host took from it."""
         return places
+
+    def found(self, rows: np.ndarray, carry: Carry) -> Any:
+        """Rows of a ring, one after the other, as the user sees them."""
+        n, clock, elapsed = np.asarray(carry.state.q).shape[-1], Clock.of(carry), rows[:, 0]
+        return Places(clock.time(elapsed), rows[:, 1 : n + 1], rows[:, n + 1 :], clock.turned(elapsed))
+
+    def rows(self, found: Any, clock: Clock) -> np.ndarray:
+        """Rows of a ring, from what the user sees."""
+        return np.concatenate([clock.turned(found.elapsed)[:, None], found.q, found.v], axis=1)
 
     @property
     def grows(self) -> bool:
@@ -137,10 +146,3 @@ class AbstractKeep(eqx.Module):
 def ring_of(memory: PyTree) -> Ring | None:
     """The ring of a memory, if it has one."""
     return getattr(memory, "ring", None)
-
-
-def as_places(rows: np.ndarray, carry: Carry) -> Places:
-    """Rows of a ring, one after the other, as the user sees them."""
-    n = np.asarray(carry.state.q).shape[-1]
-    clock, elapsed = Clock.of(carry), rows[:, 0]
-    return Places(clock.time(elapsed), rows[:, 1 : n + 1], rows[:, n + 1 :], clock.turned(elapsed))

@@ -1,9 +1,10 @@
 """The search for many bodies: only those in neighbouring cells of a grid are compared.
 
-Bodies are sorted by cell. Cells along axis 0 form a row, and rows are spread over a ring of places (the golden ratio
-times the row's number), so that three neighbouring cells of a row are one range of the sorted bodies and no table grows
-with the extent of the state. Cells that share a place cost time, never a pair: distances decide, and a pair that was
-met twice is kept once.
+Bodies are sorted by cell; cells are half as wide as bodies may be apart. Cells along axis 0 form a row, so that five
+neighbouring cells of a row are one range of the sorted bodies. Rows stand one after the other on a ring of places;
+where they are too many for it, they are spread over it (the golden ratio times the row's number), so that no table
+grows with the extent of the state. Cells that share a place cost time, never a pair: distances decide, and a pair that
+was met twice is kept once.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -23,7 +25,8 @@ from carom.pairs.searches import AbstractSearch
 from carom.sorting import running_sum, sorted_by, starts_of
 
 _SPREAD = (0x9E3779B1, 0x7F4A7C15)
-_GUESS = {1: (4, 2, 4), 2: (10, 4, 12), 3: (36, 8, 20)}  # candidates and pairs per body, colours
+_GUESS = {1: (4, 2, 4), 2: (8, 4, 12), 3: (24, 8, 20)}  # candidates and pairs per body, colours
+_BESIDE = 2  # cells that lie within reach on either side
 
 
 class CellList(AbstractSearch):
@@ -112,68 +115,83 @@ class CellList(AbstractSearch):
 class _Grid(NamedTuple):
     """Bodies sorted by the place of their cell, whose number along every axis is in `cell`.
 
-    `cells` are the numbers of cells of periodic axes, and `above` is the cell of axis 0 that is beside a body in the
-    image of the box above, where images are sheared.
+    `cells` are the numbers of cells of periodic axes, `strides` those of places from row to row (0: rows are spread),
+    and `above` is the cell of axis 0 that is beside a body in the image of the box above, where images are sheared.
     """
 
     order: Array
     place: Array
     cell: tuple[Array, ...]
     cells: tuple[Array | None, ...]
+    strides: tuple[Array, ...]
     above: Array | None
+
+    def places(self, cell: Array, row: Sequence[Array]) -> Array:
+        """Where on the ring the cell number `cell` of a row is."""
+        return _place(cell, row, self.strides, buckets(self.order.shape[0]))
 
 
 def _grid(box: AbstractBox, x: Columns, t: Any, far: Array) -> _Grid:
-    """Cells a little wider than `far`, as quotients are rounded."""
+    """Cells a little wider than half of `far`, as quotients are rounded."""
     N, G = x[0].shape[0], buckets(x[0].shape[0])
     home, offset = box.home(x, t), box.offset_at(t)
     found = [_cells(y, box.period(axis), far, G) for axis, y in enumerate(home)]
     cell, cells = zip(*found)
-    place, order = sorted_by(_place(cell[0], cell[1:], G), jnp.arange(N, dtype=jnp.int32))
+    strides = _strides(cell, G)
+    place, order = sorted_by(_place(cell[0], cell[1:], strides, G), jnp.arange(N, dtype=jnp.int32))
     above, length = None, box.period(0)
     if offset is not None and length is not None:
         above = _cells((home[0] - offset) % length, length, far, G)[0][order]
-    return _Grid(order, place, tuple(c[order] for c in cell), cells, above)
+    return _Grid(order, place, tuple(c[order] for c in cell), cells, strides, above)
 
 
 def _cells(x: Array, length: Array | None, far: Array, G: int) -> tuple[Array, Array | None]:
     """In which cell of an axis bodies are, and how many it has if it is periodic; beyond `limit` cells all are one."""
     limit = 2**30 if far.dtype == jnp.float64 else 2**16
-    least = far * (1 + 4 * limit * np.finfo(far.dtype).eps)
+    least = far / _BESIDE * (1 + 4 * limit * np.finfo(far.dtype).eps)
     if length is None:
         return jnp.clip(jnp.floor((x - x[0]) / least), -limit, limit).astype(jnp.int32), None
     n = jnp.clip(jnp.floor(length / least), 1, min(limit, G // 2)).astype(jnp.int32)
     return jnp.clip(jnp.floor(x * (n / length)).astype(jnp.int32), 0, n - 1), n
 
 
-def _place(cell: Array, row: Sequence[Array], G: int) -> Array:
-    """Where on the ring of G places the cell number `cell` of a row is."""
+def _strides(cell: Sequence[Array], G: int) -> tuple[Array, ...]:
+    """Places from one row to the next along each further axis, with those beside it left free; 0 where G is too few."""
+    ends = [(jnp.max(c).astype(float) - jnp.min(c) + 1 + _BESIDE) for c in cell]
+    sizes = list(itertools.accumulate(ends, jnp.multiply))
+    return tuple(jnp.where(sizes[-1] <= G, size, 0).astype(jnp.int32) for size in sizes[:-1])
+
+
+def _place(cell: Array, row: Sequence[Array], strides: Sequence[Array], G: int) -> Array:
+    if not row:
+        return cell & (G - 1)
     spread = sum((r.astype(jnp.uint32) * np.uint32(s) for r, s in zip(row, _SPREAD)), jnp.zeros((), jnp.uint32))
-    return ((spread >> (33 - G.bit_length())).astype(jnp.int32) + cell) & (G - 1)
+    spread = (spread >> (33 - G.bit_length())).astype(jnp.int32)
+    in_order = sum((r * s for r, s in zip(row[1:], strides[1:])), row[0] * strides[0])
+    return (jnp.where(strides[0] > 0, in_order, spread) + cell) & (G - 1)
 
 
 def _ranges(grid: _Grid) -> tuple[Array, Array]:
-    """Ranges of sorted bodies to which every body is compared, (ranges, N): later ones in its row, rows after it."""
+    """Ranges of sorted bodies to which every body is compared, (N, ranges): later ones in its row, rows after it."""
     N, n = grid.place.shape[0], grid.cells[0]
-    G = buckets(N)
-    start, later = starts_of(grid.place, G), jnp.arange(1, N + 1, dtype=jnp.int32)
+    start, later = starts_of(grid.place, buckets(N)), jnp.arange(1, N + 1, dtype=jnp.int32)
 
     def between(row: Sequence[Array], low: Array, high: Array) -> tuple[Array, Array]:
-        one, two = _place(low, row, G), _place(high, row, G)
+        one, two = grid.places(low, row), grid.places(high, row)
         return start[one], start[two + 1] + jnp.where(two < one, N, 0)
 
     ranges = []
     for offset in _rows_after(len(grid.cell) - 1):
         own, (row, c) = not any(offset), _beside(grid, offset)
-        low, high = c if own else c - 1, c + 1
+        low, high = c if own else c - _BESIDE, c + _BESIDE
         if n is not None:
+            up = high >= n
+            begin, end = between(row, jnp.where(up, 0, low + n), jnp.where(up, jnp.minimum(high - n, n - 1), n - 1))
+            ranges.append((begin, jnp.where(up | (low < 0), end, begin)))
             low, high = jnp.maximum(low, 0), jnp.minimum(high, n - 1)
-            beyond = jnp.where(c == n - 1, 0, n - 1)
-            begin, end = between(row, beyond, beyond)
-            ranges.append((begin, jnp.where((c == n - 1) | ((c == 0) & (not own)), end, begin)))
         begin, end = between(row, low, high)
         ranges.append((later if own else begin, end))
-    first, last = (jnp.stack(x) for x in zip(*ranges))
+    first, last = (jnp.stack(x, 1) for x in zip(*ranges))
     return first, last
 
 
@@ -183,26 +201,26 @@ def _beside(grid: _Grid, offset: tuple[int, ...]) -> tuple[list[Array], Array]:
     for cell, n, step in zip(grid.cell[1:], grid.cells[1:], offset):
         row.append(cell + step if n is None else (cell + step) % n)
     if grid.above is not None and offset[0]:
-        c = jnp.where(grid.cell[1] + 1 == grid.cells[1], grid.above, c)
+        c = jnp.where(grid.cell[1] + offset[0] >= grid.cells[1], grid.above, c)  # pyright: ignore[reportOperatorIssue]
     return row, c
 
 
 def _rows_after(dimensions: int) -> list[tuple[int, ...]]:
     """One of every two opposite offsets, and none."""
-    offsets = itertools.product((-1, 0, 1), repeat=dimensions)
+    offsets = itertools.product(range(-_BESIDE, _BESIDE + 1), repeat=dimensions)
     return [o for o in offsets if o >= (0,) * dimensions]
 
 
 def _expanded(first: Array, last: Array, room: int) -> tuple[Array, Array, Array, Array]:
     """All (body, other body) of the ranges one after the other: two arrays of `room` entries, which count, how many."""
-    N, length = first.shape[1], (last - first).reshape(-1)
+    (N, ranges), length = first.shape, (last - first).reshape(-1)
     end = running_sum(length)
     begin, about = end - length, jnp.sum(length.astype(float))
     entry = jnp.arange(room, dtype=jnp.int32)
     which = running_sum(jnp.zeros(room, jnp.int32).at[begin].add(1, mode="drop")) - 1
     other = entry + (first.reshape(-1) - begin)[which]
     other = jnp.clip(jnp.where(other >= N, other - N, other), 0, N - 1)
-    return which % N, other, entry < end[-1], jnp.where(about < 2**30, end[-1], about)
+    return which // ranges, other, entry < end[-1], jnp.where(about < 2**30, end[-1], about)
 
 
 def _kept(order: Array, i: Array, j: Array, near: Array, room: int) -> tuple[Array, Array, Array, Array]:
@@ -211,17 +229,21 @@ def _kept(order: Array, i: Array, j: Array, near: Array, room: int) -> tuple[Arr
     entry, met = _wanted(near, room)
     i, j = (_at(order, _at(x, entry, N), N) for x in (i, j))
     a, b = sorted_by(jnp.minimum(i, j), jnp.maximum(i, j))
-    again = jnp.concatenate([jnp.zeros(1, bool), (a[1:] == a[:-1]) & (b[1:] == b[:-1])])
-    entry, count = _wanted((a < N) & ~again, room)
-    return _at(a, entry, N), _at(b, entry, N), count, met
+    again = jnp.concatenate([jnp.zeros(1, bool), (a[1:] == a[:-1]) & (b[1:] == b[:-1])]) & (a < N)
+
+    def once() -> tuple[Array, Array, Array]:
+        entry, count = _wanted((a < N) & ~again, room)
+        return _at(a, entry, N), _at(b, entry, N), count
+
+    return *jax.lax.cond(jnp.any(again), once, lambda: (a, b, jnp.minimum(met, room))), met
 
 
 def _wanted(wanted: Array, room: int) -> tuple[Array, Array]:
     """The numbers of the wanted entries in `room` places, one too large after them; and how many are wanted."""
     number, entry = running_sum(wanted), jnp.arange(wanted.shape[0], dtype=jnp.int32)
-    place = jnp.where(wanted, number - 1, room + entry)
-    numbers = jnp.full(room, wanted.shape[0], jnp.int32).at[place].set(entry, mode="drop", unique_indices=True)
-    return numbers, number[-1]
+    place = jnp.where(wanted, jnp.minimum(number - 1, room), room)
+    numbers = jnp.full(room + 1, wanted.shape[0], jnp.int32).at[place].set(entry, mode="promise_in_bounds")
+    return numbers[:room], number[-1]
 
 
 def _at(x: Array, entry: Array, otherwise: int) -> Array:

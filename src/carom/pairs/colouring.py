@@ -12,14 +12,18 @@ from jaxtyping import Array
 from carom.pairs.lists import COLOURS, PAIRS, Capacity, Need, Pairs, tried_colours
 from carom.sorting import sorted_by, starts_of
 
+_BITS = 27  # of a body's number
+_BODY = np.uint32(2**_BITS - 1)
+_TURNS = 31  # later ones count as this
 _A, _B = 0x9E3779B1, 0x85EBCA77
-_A_INVERSE, _B_INVERSE = (np.uint32(pow(x, -1, 2**32)) for x in (_A, _B))
+_A_INVERSE, _B_INVERSE = (pow(x, -1, 2**_BITS) for x in (_A, _B))
 
 
 def coloured(pairs: Pairs, capacity: Capacity) -> Pairs:
-    """The list sorted by (colour, a): pairs are coloured greedily in a fixed random order, each with the lowest colour.
+    """The list sorted by (colour, a): pairs are coloured greedily in a fixed order, each with the lowest colour.
 
-    Colours depend on the pairs alone, not on the capacity. About as many are needed as the busiest body has pairs.
+    The first pairs of all bodies come first, those of one turn in a random order of the bodies. Colours depend on the
+    pairs alone, not on the capacity. About as many are needed as the busiest body has pairs.
 
     Example:
         >>> pairs = coloured(search.find(x, t, capacity), capacity)
@@ -41,40 +45,45 @@ def coloured(pairs: Pairs, capacity: Capacity) -> Pairs:
 def _colours(pairs: Pairs, words: int) -> Array:
     """A colour for every pair: in every round those pairs take one that come first among the pairs of both bodies."""
     N, P = pairs.reference.shape[0], pairs.a.shape[0]
-    body = jnp.concatenate([pairs.a, pairs.b])
-    body, order = sorted_by(body, _shuffled(jnp.tile(pairs.rank.astype(jnp.uint32), 2)))
-    pair = _unshuffled(order).astype(jnp.int32)
-    other = pairs.a[pair] + pairs.b[pair] - body
-    first, me = starts_of(body, N), jnp.arange(N, dtype=jnp.int32)
-    word = jnp.arange(words, dtype=jnp.int32)[:, None]
+    me, word = jnp.arange(N, dtype=jnp.int32), jnp.arange(words, dtype=jnp.int32)[:, None]
+    first_a, own_key = starts_of(pairs.a, N), _shuffled(me)
+    key = _turn(jnp.arange(P, dtype=jnp.int32) - first_a[pairs.a]) | _shuffled(pairs.a)
+    b, key = sorted_by(pairs.b, key)
+    first_b = starts_of(b, N)
 
     def unfinished(carry: tuple[Array, ...]) -> Array:
-        return jnp.any(carry[0] < first[1:])
+        return jnp.any(carry[0] < first_a[1:])
 
     def round_of(carry: tuple[Array, ...]) -> tuple[Array, ...]:
-        head, used, colour = carry
-        at = jnp.minimum(head, 2 * P - 1)
-        partner = jnp.where(head < first[1:], other[at], me)
+        at_a, at_b, used, colour = carry
+        as_a, as_b, other = at_a < first_a[1:], at_b < first_b[1:], key[jnp.minimum(at_b, P - 1)]
+        up = as_a & (~as_b | (_turn(at_a - first_a[:-1]) | own_key < other))
+        partner = jnp.where(up, pairs.b[jnp.minimum(at_a, P - 1)], _unshuffled(other))
+        partner = jnp.where(up | as_b, partner, me)
         agreed = (partner[partner] == me) & (partner != me)
         free = ~(used | used[:, partner])
         lowest = free & (~free + 1)
         bit = jax.lax.population_count(lowest - 1).astype(jnp.int32)
         own = jnp.min(jnp.where(free != 0, 32 * word + bit, 32 * words), 0)
         used = jnp.where(agreed & (own >> 5 == word), used | lowest, used)
-        mine = jnp.where(agreed & (me < partner), pair[at], P + me)
-        colour = colour.at[mine].set(own, mode="drop", unique_indices=True)
-        return head + agreed, used, colour
+        colour = colour.at[jnp.where(agreed & up, at_a, P + me)].set(own, mode="drop", unique_indices=True)
+        return at_a + (agreed & up), at_b + (agreed & ~up), used, colour
 
-    start = first[:-1], jnp.zeros((words, N), jnp.uint32), jnp.zeros(P, jnp.int32)
-    return jax.lax.while_loop(unfinished, round_of, start)[2]
-
-
-def _shuffled(x: Array) -> Array:
-    """A one-to-one map of 32-bit numbers without visible order."""
-    x = x * np.uint32(_A)
-    return (x ^ (x >> 16)) * np.uint32(_B)
+    start = first_a[:-1], first_b[:-1], jnp.zeros((words, N), jnp.uint32), jnp.zeros(P, jnp.int32)
+    return jax.lax.while_loop(unfinished, round_of, start)[3]
 
 
-def _unshuffled(x: Array) -> Array:
-    x = x * _B_INVERSE
-    return (x ^ (x >> 16)) * _A_INVERSE
+def _turn(number: Array) -> Array:
+    """The upper bits of a key, from the place of a pair among those of its first body."""
+    return jnp.minimum(number, _TURNS).astype(jnp.uint32) << _BITS
+
+
+def _shuffled(body: Array) -> Array:
+    """A one-to-one map of numbers of bodies without visible order."""
+    x = (body.astype(jnp.uint32) * np.uint32(_A)) & _BODY
+    return ((x ^ (x >> 14)) * np.uint32(_B)) & _BODY
+
+
+def _unshuffled(key: Array) -> Array:
+    x = (key * np.uint32(_B_INVERSE)) & _BODY
+    return (((x ^ (x >> 14)) * np.uint32(_A_INVERSE)) & _BODY).astype(jnp.int32)

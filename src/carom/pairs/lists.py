@@ -94,19 +94,22 @@ def moved(old: Pairs, new: Pairs, data: Any) -> Any:
 
 
 def _places(old: Pairs, new: Pairs) -> tuple[Array, Array]:
-    """Where the pairs of `new` stand in `old`, and whether they do: a look at every pair of the same body a."""
+    """Where the pairs of `new` stand in `old`, and whether they do: by halving what `old` has of the same body a."""
     N, P = old.reference.shape[0], old.a.shape[0]
     entry = jnp.zeros(P, jnp.int32).at[old.rank].set(jnp.arange(P, dtype=jnp.int32), unique_indices=True)
     b, first = old.b[entry], starts_of(old.a, N)
     begin, end = first[jnp.minimum(new.a, N)], first[jnp.minimum(new.a + 1, N)]
 
-    def look(k: Array, place: Array) -> Array:
-        here = begin + k
-        same = (here < end) & (b[jnp.minimum(here, P - 1)] == new.b)
-        return jnp.where(same, here, place)
+    def halved(_: Array, within: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = within
+        middle = (low + high) // 2
+        before = b[jnp.minimum(middle, P - 1)] < new.b
+        return jnp.where(before, jnp.minimum(middle + 1, high), low), jnp.where(before, high, middle)
 
-    place = jax.lax.fori_loop(0, jnp.max(first[1:] - first[:-1]), look, jnp.full_like(new.a, -1))
-    return entry[place], place >= 0
+    halvings = 32 - jax.lax.clz(jnp.max(first[1:] - first[:-1]))
+    place, _ = jax.lax.fori_loop(0, halvings, halved, (begin, end))
+    found = (place < end) & (b[jnp.minimum(place, P - 1)] == new.b)
+    return entry[jnp.minimum(place, P - 1)], found
 
 
 def padded(pairs: Pairs, data: Any, capacity: Capacity) -> tuple[Pairs, Any]:
@@ -181,12 +184,12 @@ def memory(capacity: Capacity, bodies: int, dimension: int) -> int:
     Example:
         >>> memory(search.capacity(10**6, 2), 10**6, 2) / 10**6  # bytes per body
     """
-    words, ranges = tried_colours(capacity) // 32, 3 ** (dimension - 1) + 1
+    words, ranges = tried_colours(capacity) // 32, 5 ** (dimension - 1) + 1
     searching = 22 * capacity.candidates + (60 + 30 * ranges) * bodies
     colouring = 54 * capacity.pairs + (24 + 12 * words) * bodies
     return 32 * capacity.pairs + max(searching, colouring) + 8 * dimension * bodies
 
 
 def buckets(bodies: int) -> int:
-    """Number of places to which cells are assigned: a power of two, two to four per body."""
-    return max(8, 2 << max(0, bodies - 1).bit_length())
+    """Number of places to which cells are assigned: a power of two, eight to sixteen per body."""
+    return max(32, 8 << max(0, bodies - 1).bit_length())

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 from carom.arguments import users_frame
-from carom.keep.base import Ring, as_places, ring_of
+from carom.keep.base import Ring, ring_of
 from carom.keep.keeps import RECENT, Keeps, current
 from carom.rows import RowStore
 from carom.solution import Solution
@@ -60,8 +60,7 @@ class Keeping:
     def restore(self, stored: dict[str, Any], clock: Clock) -> None:
         """Begin with the places of a stored run."""
         for name, grown in self.grown[0].items():
-            p = stored[name]
-            grown.__init__(np.concatenate([clock.turned(p.elapsed)[:, None], p.q, p.v], axis=1))
+            grown.__init__(self.keeps.entries[name].rows(stored[name], clock))
 
     def take(self, carry: Carry, goes_back: bool) -> None:
         """After a chunk: take the places that would be overwritten, of every lane."""
@@ -82,7 +81,8 @@ class Keeping:
             ring = ring_of(memory)
             grown = self.grown[lane].get(name)
             rows = np.zeros((0, 1)) if ring is None else grown.rows if grown and grown.blocks else in_order(ring)
-            found[name] = self.keeps.entries[name].result(memory, as_places(rows, carry), solution)
+            keep = self.keeps.entries[name]
+            found[name] = keep.result(memory, keep.found(rows, carry), solution)
         return {name: found[name] for name in self.keeps.entries}
 
 

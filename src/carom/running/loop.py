@@ -102,7 +102,7 @@ def kept(problem: Problem, old: Carry, new: Carry, row: Row) -> tuple[Carry, Row
     """What an attempt leaves in the memories of keeps, and whether its row is written."""
     keeps, stepping = problem.keeps, problem.stepping
     if keeps is not None:
-        parts = (problem.system.since(old.epoch), problem.method, stepping, old.state, new.state)
+        parts = (problem.system.since(old.epoch, new.pairs), problem.method, stepping, old.state, new.state)
         memories = keeps.after(old.kept, old.k, Taken(*parts, row, row.keep))
         lost = keeps.not_finite(memories, new.k, stepping)
         status = new.status if lost is None else jnp.where(lost, Status.NOT_FINITE, new.status).astype(new.status.dtype)

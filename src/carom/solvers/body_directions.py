@@ -8,7 +8,8 @@ one group of contacts has the shape (R, K): contacts last and bodies first is wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from functools import reduce
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -38,21 +39,28 @@ class Side(eqx.Module):
 
     def velocity(self, own: Float[Array, "K f"]) -> Float[Array, "R K"]:
         """What the velocities of the bodies add to the relative ones."""
-        return sum((self.rows[:, i] * own[:, i] for i in range(1, own.shape[1])), self.rows[:, 0] * own[:, 0])
+        return added(self.rows[:, i] * own[:, i] for i in range(own.shape[1]))
 
     def push(self, P: Float[Array, "R K"]) -> Float[Array, "K f"]:
         """What impulses are to the bodies."""
-        return jnp.stack([jnp.sum(self.rows[:, i] * P, axis=0) for i in range(self.rows.shape[1])], axis=1)
+        return jnp.stack([added(row * p for row, p in zip(axis, P)) for axis in jnp.swapaxes(self.rows, 0, 1)], axis=1)
 
     def over(self, M: Float[Array, "N f"]) -> Side:
         """The rows over the masses of the bodies."""
         return Side(self.body, self.rows / M.at[self.body].get(mode="fill", fill_value=1.0).T)
 
 
+def added(terms: Iterable[Array]) -> Array:
+    """Their sum, one after the other.
+
+    `jnp.sum` along a short axis rounds differently where it is compiled for another number of contacts.
+    """
+    return reduce(jnp.add, terms)
+
+
 def velocity_of(sides: tuple[Side, ...], own: list[Array]) -> Float[Array, "R K"]:
     """Relative velocities, from those of the bodies of each side."""
-    first, *more = (side.velocity(v) for side, v in zip(sides, own))
-    return sum(more, first)
+    return added(side.velocity(v) for side, v in zip(sides, own))
 
 
 class Blocks(eqx.Module):
@@ -127,14 +135,15 @@ class BodyDirections(AbstractDirections):
         assert isinstance(other, BodyDirections)
         found = []
         for group, its in zip(self.groups, other.groups):
-            found.append(sum(jnp.sum(a.rows * b.rows, axis=1) for a, b in zip(group.sides, its.sides)))
+            rows = ((a.rows[:, i] * b.rows[:, i]) for a, b in zip(group.sides, its.sides) for i in range(self.dof))
+            found.append(added(rows))
         return self.stacked(tuple(found))
 
     def summed(self, x: Array) -> Array:
         """The sum of rows, body by body: the same to the last bit whatever the number of empty places."""
         total = jnp.zeros(self.bodies)
         for group, own in zip(self.groups, self.by_group(x)):
-            total = total.at[group.sides[0].body].add(jnp.sum(own, axis=0), mode="drop")
+            total = total.at[group.sides[0].body].add(added(own), mode="drop")
         return jnp.sum(total)
 
     def by_group(self, x: Array) -> tuple[Float[Array, "R K"], ...]:

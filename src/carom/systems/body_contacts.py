@@ -19,7 +19,7 @@ from carom.arguments import Given
 from carom.bodies import Bodies
 from carom.pairs import AbstractSearch, AllPairs, CellList, Pairs
 from carom.pairs.boxes import AbstractBox
-from carom.solvers.body_directions import Blocks, Colours, Side
+from carom.solvers.body_directions import Blocks, Colours, Side, added
 from carom.systems.contact_base import AbstractContacts
 from carom.systems.shape import (
     Shape,
@@ -312,7 +312,7 @@ def _side(body: Array, gradient: Float[Array, "c K"], slips: Array | None, colum
     normal = gradient
     if columns is not None:
         own = columns.at[body].get(mode="clip")
-        normal = jnp.sum(gradient[:, None] * jnp.moveaxis(own, 0, 2), axis=0)
+        normal = added(one * row for one, row in zip(gradient, jnp.moveaxis(own, 0, 2)))
     return Side(body, normal[None] if slips is None else jnp.concatenate([normal[None], slips]))
 
 
