@@ -30,7 +30,7 @@ from carom.arguments import did_you_mean, whole
 from carom.choice import default_method
 from carom.files.text import record
 from carom.methods.base import AbstractMethod
-from carom.models.registry import build, refuse_unknown, registry, usual_runs
+from carom.models.registry import Builder, build, refuse_unknown, registry, usual_runs
 from carom.state import State
 from carom.stepping.base import AbstractStepping
 from carom.stepping.grid import Constant
@@ -84,23 +84,6 @@ class Plan:
     figure: bool = True
     frames: int = 600
     sweep: Sweep | None = None
-
-
-@dataclass(frozen=True)
-class Builder:
-    """The builder of a model with some of its parameters given; workers can be sent it."""
-
-    model: str
-    keywords: dict[str, Any]
-
-    @property
-    def func(self) -> Any:
-        """The model itself, as `functools.partial` calls it."""
-        return registry[self.model]
-
-    def __call__(self, **more: Any) -> tuple[System, State]:
-        """The model with these parameters too."""
-        return self.func(**self.keywords, **more)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import functools
 import inspect
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -67,3 +68,20 @@ def _remember(system: System, name: str, arguments: dict[str, Any]) -> System:
         return with_origin(system, name, json.dumps(plain))
     except TypeError:
         return system
+
+
+@dataclass(frozen=True)
+class Builder:
+    """The builder of a model with some of its parameters given; workers can be sent it."""
+
+    model: str
+    keywords: dict[str, Any]
+
+    @property
+    def func(self) -> Any:
+        """The model itself, as `functools.partial` calls it."""
+        return registry[self.model]
+
+    def __call__(self, **more: Any) -> tuple[System, State]:
+        """The model with these parameters too."""
+        return self.func(**self.keywords, **more)

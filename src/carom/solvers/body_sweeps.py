@@ -48,11 +48,11 @@ class BodySweeps(AbstractSweeps):
 
             def relaxed(block: Closed, k: Array, at: Any, P: Array = P, P_y: Array = P + beta * (P - before)) -> Any:
                 new, u, products = at
-                own, P_k = block.own(u), block_of(P_y, k)
-                wanted = block.wanted(P_k, own)
+                P_k = block_of(P_y, k)
+                wanted = block.wanted(P_k, block.own(u))
                 down, ahead = P_k - wanted, wanted - block_of(P, k)
                 products = products + jnp.stack([jnp.sum(down * down), jnp.sum(down * ahead)])
-                return put_block(new, k, wanted), block.pushed(u, own, -down), products
+                return put_block(new, k, wanted), block.pushed(u, -down), products
 
             new, u, products = group.over_blocks(relaxed, (before, u, products))
             found.append(new)
@@ -77,7 +77,7 @@ class BodySweeps(AbstractSweeps):
         """The velocities that impulses bring about."""
         u = jnp.zeros((self.W.bodies, self.W.dof))
         for group, own in zip(self.groups, P):
-            push = lambda block, k, u, own=own: block.pushed(u, block.own(u), block_of(own, k))  # noqa: E731
+            push = lambda block, k, u, own=own: block.pushed(u, block_of(own, k))  # noqa: E731
             u = group.over_blocks(push, u)
         return u
 

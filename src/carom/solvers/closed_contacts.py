@@ -110,10 +110,14 @@ class Closed(eqx.Module):
         a = (self.friction * normal)[:, None]
         return jnp.vstack([normal, nearest(x[1:].T, -a, a).T])
 
-    def pushed(self, u: Float[Array, "N f"], own: list[Array], dP: Array) -> Float[Array, "N f"]:
-        """u with the change that impulses bring about, where `own` is what u has of the bodies."""
-        for side, v in zip(self.sides, own):
-            u = u.at[side.body].set(v + side.push(dP), mode="drop", unique_indices=True)
+    def pushed(self, u: Float[Array, "N f"], dP: Array) -> Float[Array, "N f"]:
+        """u with the change that impulses bring about.
+
+        Added, not set: what is set would be read from u in the kernel that writes it, and an accelerator would copy u
+        for each block (1e6 disks on an H200: 2.6 ms per sweep, added 1.7).
+        """
+        for side in self.sides:
+            u = u.at[side.body].add(side.push(dP), mode="drop", unique_indices=True)
         return u
 
 

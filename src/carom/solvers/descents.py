@@ -46,7 +46,7 @@ class BodyDescent(AbstractSweeps):
                 wanted = block.wanted(P_k, block.own(y), 1.0 / L)
                 down, ahead = P_k - wanted, wanted - block_of(P_x, k)
                 products = products + jnp.stack([jnp.sum(down * down), jnp.sum(down * ahead)])
-                return put_block(new, k, wanted), block.pushed(u, block.own(u), -down), products
+                return put_block(new, k, wanted), block.pushed(u, -down), products
 
             new, u, products = group.over_blocks(step, (P_old, u, products))
             found.append(new)

@@ -130,10 +130,9 @@ class EventCapturing(AbstractMethod):
         self.C = numbers(C, "EventCapturing: C", positive=True)
         self.theta = numbers(theta, "EventCapturing: theta", nonnegative=True)
         self.most_events = numbers(most_events, "EventCapturing: most_events", positive=True)
-        scalars = {"C": self.C, "theta": self.theta, "most_events": self.most_events}
-        for name, value in scalars.items():
-            if value.ndim:
-                msg = f"EventCapturing: {name} must be one number, got shape {value.shape}"
+        for name in ("C", "theta", "most_events"):
+            if (shape := getattr(self, name).shape) != ():
+                msg = f"EventCapturing: {name} must be one number, got shape {shape}"
                 raise ValueError(msg)
         if not is_traced(self.theta) and self.theta > 1:
             msg = f"EventCapturing: theta must lie in [0, 1], got {theta}"
@@ -193,13 +192,12 @@ class EventCapturing(AbstractMethod):
     def init(self, system: System, state: State) -> CaptureMemory:
         """Contacts that touch and are at rest, and friction that does not slip, are candidates for the first modes."""
         at = survey(system, state.t, state.q, state.v)
-        n = at.laws.contacts
+        n, size = at.laws.contacts, jnp.max(jnp.abs(state.q)) + _TOUCHING
         speed = jnp.max(jnp.abs(at.W), initial=0.0) * jnp.max(jnp.abs(state.v)) + _TOUCHING
-        size = jnp.max(jnp.abs(state.q)) + _TOUCHING
         touching = (at.gap <= _TOUCHING * size) & (jnp.abs(at.gamma[:n]) <= _TOUCHING * speed)
         modes = Modes(touching, at_rest(at, _TOUCHING), headings(at, at.gamma), at.laws)
-        zero, size, none = jnp.zeros(()), at.laws.count, jnp.zeros(n, bool)
-        search = Search.begin(zero, zero, jnp.zeros(size))
+        zero, none = jnp.zeros(()), jnp.zeros(n, bool)
+        search = Search.begin(zero, zero, jnp.zeros(at.laws.count))
         return CaptureMemory(modes, none, unknown_modes(at.laws), True, zero, False, jnp.int32(0), search)
 
     def modes(self, memory: CaptureMemory) -> Array:
@@ -255,8 +253,8 @@ class EventCapturing(AbstractMethod):
             longest = jnp.minimum(h, jnp.maximum(resolved(start, modes, nominal), window))
         at_start = margins(start, modes, nominal)
         aim = Aim(window, (1 - self.theta) * window, now.floor)  # so that (16b) puts the bounce at its place
-        piece = (system, self.tableau, state, start, at_start, modes, nominal, longest, aim, self.form)
-        hunt = Hunt(*piece, self.tolerance is not None)
+        wary, given = self.tolerance is not None, (system, self.tableau, state, start, at_start, modes)
+        hunt = Hunt(*given, nominal, longest, aim, self.form, wary)
         if self.spread:
             found = hunt.look(now.memory.search.resumed(h, longest, at_start.value))
         else:
