@@ -16,12 +16,12 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.arguments import users_frame
-from carom.pairs import Capacity, Pairs, coloured, grown, memory, tight, with_spare_colours
+from carom.pairs import Capacity, Pairs, grown, memory, tight, with_spare_colours
 from carom.pairs.lists import NOT_FINITE
 from carom.state import Carry, Row, State, Status
 from carom.systems.body_contacts import PairContacts
-from carom.systems.features import Feature
-from carom.systems.listed_pairs import PairData, left, places, relisted, stale, wider
+from carom.systems.listed_pairs import PairData, left, relisted, stale, wider
+from carom.systems.pair_interactions import PairInteractions
 from carom.systems.system import System
 
 _ROUNDING = 1e-12  # of the coordinates: an overlap as small is none
@@ -87,15 +87,15 @@ def first_pairs(system: System, state: State, epoch: Any, rooms: Any = None) -> 
 
     `rooms` are those the lists of this run had before.
     """
-    if Feature.LISTED_PAIRS not in system.features:
+    if not system.has_lists:
         return None
-    t, groups = np.asarray(epoch, float), system.contact_groups
+    t, groups = np.asarray(epoch, float), system.pair_groups
     lists, rooms = zip(
         *(_first_list(group, state, t, room) for group, room in zip(groups, rooms or [None] * len(groups)))
     )
     bare = PairData(lists, (), jnp.zeros(()), jnp.zeros(()), jnp.zeros((), jnp.int64), jnp.zeros(2), rooms)
     seen = system.since(epoch, bare)
-    force = tuple(_no_force(seen, group, state) for group in seen.contact_groups)
+    force = tuple(_no_force(seen, group, state) for group in seen.pair_groups)
     return eqx.tree_at(lambda p: p.force, bare, force)
 
 
@@ -125,26 +125,28 @@ def stacked_pairs(found: list[PairData]) -> PairData:
 
 
 def _first_list(group: Any, state: State, t: Any, given: Capacity | None) -> tuple[Pairs | None, Capacity | None]:
-    if not (isinstance(group, PairContacts) and group.is_listed):
+    if not group.is_listed:
         return None, None
-    x = places(group, state.q)
+    x = group.positions(state.q)
     room = given or group.search.capacity(*x.shape)
     while True:
         refuse_memory(room, *x.shape)
-        found = _find(group.search, x, t, room)
+        found = _find(group, x, t, room)
         if not int(found.trouble) & ~NOT_FINITE:
             break
         room = grown(room, found)
     room = given or tight(found)
-    return _find(group.search, x, t, room), room
+    return _find(group, x, t, room), room
 
 
 @eqx.filter_jit
-def _find(search: Any, x: Array, t: Any, room: Capacity) -> Pairs:
-    return coloured(search.find(x, t, room), room)
+def _find(group: Any, x: Array, t: Any, room: Capacity) -> Pairs:
+    return group.listed(group.search.find(x, t, room), room)
 
 
 def _no_force(system: System, group: Any, state: State) -> Array:
+    if isinstance(group, PairInteractions):
+        return group.no_history
     rate = jax.eval_shape(system.rate, state.t, state.q, state.v)
     args = (system.given, state.t, state.q)
     contacts = jax.eval_shape(lambda: group.gaps(*args)).shape[0]

@@ -19,7 +19,8 @@ from carom.systems.contact import FrictionElements
 from carom.systems.contact_base import AbstractContacts
 from carom.systems.features import Feature
 from carom.systems.interactions import Interactions
-from carom.systems.terms import Part
+from carom.systems.pair_interactions import PairInteractions
+from carom.systems.terms import INTERACTIONS, Part
 
 
 class Origin:
@@ -78,6 +79,11 @@ class Equations(eqx.Module):
         return any(group.is_listed for group in self.contact_groups)
 
     @property
+    def has_lists(self) -> bool:
+        """Whether a run holds lists of pairs."""
+        return any(group.is_listed for group in self.pair_groups)
+
+    @property
     def turns(self) -> bool:
         """Whether steps count how directions of contact and friction turn within them."""
         return self.friction is not None or any(group.turns for group in self.contact_groups)
@@ -86,6 +92,17 @@ class Equations(eqx.Module):
     def contact_groups(self) -> tuple[AbstractContacts, ...]:
         """The contacts as a list, which may be empty."""
         return _listed(self.contacts)
+
+    @property
+    def pair_potentials(self) -> dict[str, PairInteractions]:
+        """The parts of the potential whose pairs a run lists."""
+        parts = self.potential.items()
+        return {name: part for name, part in parts if isinstance(part, PairInteractions) and part.is_listed}
+
+    @property
+    def pair_groups(self) -> tuple[Any, ...]:
+        """All that may have lists of pairs: contacts, then parts of the potential."""
+        return (*self.contact_groups, *self.pair_potentials.values())
 
     @property
     def friction_groups(self) -> tuple[FrictionElements, ...]:
@@ -106,9 +123,12 @@ class Equations(eqx.Module):
         """The system of a run that began at `epoch` (its `t` is the time since then), with the pairs it lists."""
         if pairs is None:
             return eqx.tree_at(lambda s: s.epoch, self, epoch)
-        groups = tuple(group.with_list(own) for group, own in zip(self.contact_groups, pairs.lists))
-        where = lambda s: (s.epoch, s.contacts, s.pairs)  # noqa: E731
-        return eqx.tree_at(where, self, (epoch, groups, pairs), is_leaf=lambda x: x is None)
+        groups = [group.with_list(*own) for group, own in zip(self.pair_groups, pairs.lists)]
+        contacts = self.contacts and tuple(groups[: len(self.contact_groups)])
+        listed = dict(zip(self.pair_potentials, groups[len(self.contact_groups) :]))
+        where = lambda s: (s.epoch, s.contacts, s.potential, s.pairs)  # noqa: E731
+        new = (epoch, contacts, {**self.potential, **listed}, pairs)
+        return eqx.tree_at(where, self, new, is_leaf=lambda x: x is None)
 
     def turned(self, x: Any) -> Any:
         """What changes its sign with the direction of time, as the user knows it: times since the start, velocities."""
@@ -189,7 +209,7 @@ class Equations(eqx.Module):
     def part_force(self, name: str, t: Array, q: Array) -> Array:
         """-dV_name/dq."""
         part = self.potential[name]
-        if isinstance(part, Interactions):
+        if isinstance(part, INTERACTIONS):
             return -part.gradient(q)
         return -jax.grad(lambda x: self.part_energy(name, t, x))(q)
 
@@ -316,11 +336,11 @@ def _listed(value: Any) -> tuple[Any, ...]:
 
 
 def _evaluate(part: Any, given: Given, t: Array, q: Array) -> Array:
-    return part(q) if isinstance(part, Interactions) else jnp.asarray(part(given, t=t, q=q), float).reshape(())
+    return part(q) if isinstance(part, INTERACTIONS) else jnp.asarray(part(given, t=t, q=q), float).reshape(())
 
 
 def _scaled(part: Part, gamma: Array) -> Any:
-    if isinstance(part, Interactions):
+    if isinstance(part, INTERACTIONS):
         return part.scaled(gamma)
     return lambda given, t, q: gamma * part(given, t=t, q=q)
 
@@ -347,5 +367,6 @@ def _features(system: Equations) -> frozenset[Feature]:
         Feature.CONTACTS: system.contacts is not None,
         Feature.FRICTION: system.friction is not None or any(group.has_friction for group in system.contact_groups),
         Feature.LISTED_PAIRS: system.is_listed,
+        Feature.MOVING_PAIRS: bool(system.pair_potentials),
     }
     return frozenset(name for name, there in present.items() if there)

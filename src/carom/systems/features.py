@@ -25,6 +25,7 @@ class Feature(enum.StrEnum):
     CONTACTS = "contacts"
     FRICTION = "friction"
     LISTED_PAIRS = "listed pairs"
+    MOVING_PAIRS = "moving pairs"
 
 
 SMOOTH = frozenset(
@@ -35,6 +36,7 @@ SMOOTH = frozenset(
         Feature.FORCES,
         Feature.RATE_DAMPING,
         Feature.KINEMATICS,
+        Feature.MOVING_PAIRS,
     }
 )
 NONSMOOTH = frozenset({Feature.CONTACTS, Feature.FRICTION})

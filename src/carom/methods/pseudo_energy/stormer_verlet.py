@@ -35,7 +35,7 @@ class StormerVerlet(LimitedMethod):
 
     beyond_limit: bool = eqx.field(default=False, static=True)
 
-    handles = frozenset({Feature.MASS_MATRIX})
+    handles = frozenset({Feature.MASS_MATRIX, Feature.MOVING_PAIRS})
     gives = frozenset({Gives.WHOLE_STEPS, Gives.BACKWARD})
     derivative = Derivative.EXACT
 

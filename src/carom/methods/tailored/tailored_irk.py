@@ -71,7 +71,7 @@ class TailoredIRK(AbstractMethod):
     damping: float | None = None
     newton: Newton = Newton()
 
-    handles = frozenset({Feature.RATE_DAMPING, Feature.MASS_MATRIX})
+    handles = frozenset({Feature.RATE_DAMPING, Feature.MASS_MATRIX, Feature.MOVING_PAIRS})
     derivative = Derivative.EXACT
 
     @property
@@ -113,7 +113,7 @@ class AdditiveTailoredIRK(AbstractMethod):
     newton: Newton = Newton()
     damping: None = eqx.field(default=None, static=True)
 
-    handles = frozenset({Feature.RATE_DAMPING, Feature.MASS_MATRIX})
+    handles = frozenset({Feature.RATE_DAMPING, Feature.MASS_MATRIX, Feature.MOVING_PAIRS})
     derivative = Derivative.EXACT
 
     @property

@@ -72,7 +72,7 @@ class TailoredTheta(AbstractMethod):
     mu: float | None = None
     newton: Newton = Newton()
 
-    handles = frozenset({Feature.RATE_DAMPING, Feature.EXPLICIT_TIME, Feature.MASS_MATRIX})
+    handles = frozenset({Feature.RATE_DAMPING, Feature.EXPLICIT_TIME, Feature.MASS_MATRIX, Feature.MOVING_PAIRS})
     derivative = Derivative.EXACT
 
     @property
