@@ -17,6 +17,7 @@ from jaxtyping import Array
 from carom.arguments import is_traced, plain_numbers
 from carom.state import Numbers
 from carom.systems.laws import positive_power
+from carom.systems.pair_friction import CundallStrack as CundallStrack
 from carom.systems.pair_interactions import PairLaw as PairLaw
 
 Body = tuple[Array, Array]

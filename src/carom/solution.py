@@ -21,6 +21,7 @@ from carom.state import Carry, Clock, State, Status, reals
 from carom.stepping.base import AbstractStepping
 from carom.systems.backward import backward
 from carom.systems.contact_rows import event_table
+from carom.systems.listed_pairs import listed_energies
 from carom.systems.system import System
 
 if TYPE_CHECKING:
@@ -185,7 +186,9 @@ class Solution:
         """Energies and residuals of the saved rows."""
         n, rows = len(self), repeated_last(len(self))
         t, q, v, system = self.elapsed[rows], self.q[rows], self.v[rows], self.running
-        kinetic, potential = (np.asarray(e)[:n] for e in energies(system, t, q, v))
+        pairs = self.carry.pairs if system.pair_potentials else None
+        both = energies(system, t, q, v) if pairs is None else listed_energies(system, t, q, v, pairs)
+        kinetic, potential = (np.asarray(e)[:n] for e in both)
         extra = {
             name.removeprefix("extra."): values for name, values in self.columns.items() if name.startswith("extra.")
         }

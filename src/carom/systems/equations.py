@@ -368,5 +368,6 @@ def _features(system: Equations) -> frozenset[Feature]:
         Feature.FRICTION: system.friction is not None or any(group.has_friction for group in system.contact_groups),
         Feature.LISTED_PAIRS: system.is_listed,
         Feature.MOVING_PAIRS: bool(system.pair_potentials),
+        Feature.PAIR_MEMORY: any(part.friction is not None for part in system.pair_potentials.values()),
     }
     return frozenset(name for name, there in present.items() if there)

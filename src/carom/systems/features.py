@@ -26,6 +26,7 @@ class Feature(enum.StrEnum):
     FRICTION = "friction"
     LISTED_PAIRS = "listed pairs"
     MOVING_PAIRS = "moving pairs"
+    PAIR_MEMORY = "friction with memory"
 
 
 SMOOTH = frozenset(
@@ -36,7 +37,6 @@ SMOOTH = frozenset(
         Feature.FORCES,
         Feature.RATE_DAMPING,
         Feature.KINEMATICS,
-        Feature.MOVING_PAIRS,
     }
 )
 NONSMOOTH = frozenset({Feature.CONTACTS, Feature.FRICTION})

@@ -14,7 +14,9 @@ from jaxtyping import Array, ArrayLike, Float
 from carom.bodies import Bodies
 from carom.pairs import AbstractSearch
 from carom.state import Numbers, reals, strong
+from carom.systems.pair_friction import CundallStrack
 from carom.systems.pair_interactions import PairInteractions, PairLaw
+from carom.systems.shape import refuse_kind
 
 _MATERIALISED = 3  # interactions on at least this part of the coordinates are written to memory once, not recomputed
 
@@ -83,6 +85,7 @@ class Interactions(eqx.Module):
         data: Any = None,
         places: Any = None,
         dimension: int | None = None,
+        friction: CundallStrack | None = None,
     ) -> PairInteractions:
         """The energies of all pairs of bodies that a search names, along the lines that join them.
 
@@ -94,13 +97,16 @@ class Interactions(eqx.Module):
             data: what the law is given of each body, one number for all or one per body: (radius, modulus) of beads.
             places: where bodies are when their coordinates are zero, one row each; None: coordinates are positions.
             dimension: how many coordinates of a body are its place; None: as many as places or the box have, or all.
+            friction: `carom.laws.CundallStrack(...)` for bodies that turn: friction whose pairs remember their slip.
 
         Example:
             >>> beads, row = carom.Bodies(3, dof=2), [[0, 0], [2, 0], [4, 0]]
             >>> edges = carom.Fixed([[0, 1], [1, 2]])
             >>> carom.Interactions.between(beads, carom.laws.hertz_pair, data=(1.0, 1.0), search=edges, places=row)
         """
-        return PairInteractions.of(bodies, law, data, search, places, dimension)
+        if friction is not None:
+            refuse_kind(friction, CundallStrack, "friction", "carom.laws.CundallStrack(...)")
+        return PairInteractions.of(bodies, law, data, search, places, dimension, friction)
 
     @property
     def span(self) -> int | None:

@@ -11,7 +11,9 @@ from functools import reduce
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from carom.pairs import Capacity, CellList, Pairs, grown, moved, padded
@@ -117,6 +119,28 @@ def lists_at(system: Any, state: State, pairs: PairData, h: Array) -> PairData:
 
 
 _relisted = compiled(relisted)
+
+
+def listed_energies(system: Any, t: Any, q: Any, v: Any, pairs: PairData) -> tuple[Array, Array]:
+    """Kinetic and potential energy of rows, each with lists of its own."""
+    while True:
+        kinetic, potential, trouble = _energies(system, t, q, v, pairs)
+        short = np.flatnonzero(np.asarray(trouble) & ~NOT_FINITE)
+        if not short.size:
+            return kinetic, potential
+        row = short[0]
+        pairs = lists_at(system, State(q[row], v[row], t[row]), pairs, jnp.zeros(()))
+
+
+@compiled
+def _energies(system: Any, t: Any, q: Any, v: Any, pairs: PairData) -> tuple[Array, Array, Array]:
+    def one(row: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        t, q, v = row
+        found = relisted(system, State(q, v, t), pairs, jnp.zeros(()))
+        seen = system.since(system.epoch, found)
+        return seen.kinetic_energy(t, q, v), seen.potential_energy(t, q), found.trouble
+
+    return jax.lax.map(one, (jnp.asarray(t), jnp.asarray(q), jnp.asarray(v)))
 
 
 def wider(system: Any, before: State, after: State, pairs: PairData) -> PairData:

@@ -64,6 +64,7 @@ class PairInteractions(eqx.Module):
     places: Array | None
     weight: Array
     dimension: int = eqx.field(static=True)
+    friction: Any = None
 
     span = None
     stencil = None
@@ -71,7 +72,14 @@ class PairInteractions(eqx.Module):
 
     @classmethod
     def of(
-        cls, bodies: Bodies, law: PairLaw, data: Any, search: AbstractSearch, places: Any, dimension: int | None
+        cls,
+        bodies: Bodies,
+        law: PairLaw,
+        data: Any,
+        search: AbstractSearch,
+        places: Any,
+        dimension: int | None,
+        friction: Any,
     ) -> PairInteractions:
         """With checked arguments; lists that do not change are made once and for all."""
         searches = "carom.CellList(...), carom.Fixed(edges), carom.Lattice(...) or carom.AllPairs()"
@@ -83,7 +91,7 @@ class PairInteractions(eqx.Module):
             search.refuse_count(len(bodies))
             places = search.places
         X = None if places is None else _given_places(places, len(bodies))
-        d = _dimension(bodies, X, search, dimension)
+        d = _dimension(bodies, X, search, dimension, friction is not None)
         data = _of_each_body(data, len(bodies))
         refuse_reach(search, 0.5 * jnp.broadcast_to(law.length(data, data), (len(bodies),)))
         bonds = _first_bonds(search, len(bodies), d)
@@ -91,14 +99,16 @@ class PairInteractions(eqx.Module):
         if X is not None and not isinstance(search, CellList):
             ends = _ends(bonds, data)
             rest = [_at_rest(R, law.length(*own)) for R, own in zip(_vectors(search, bonds, X), ends)]
-        return cls(bodies, law, data, search, bonds, rest, X, jnp.ones(()), d)  # pyright: ignore
+        if friction is not None:
+            _refuse_friction(bodies, d, X)
+        return cls(bodies, law, data, search, bonds, rest, X, jnp.ones(()), d, friction)  # pyright: ignore
 
     # ---- what a run lists ---------------------------------------------------------------------------------------
 
     @property
     def is_listed(self) -> bool:
-        """Whether pairs change in a run."""
-        return isinstance(self.search, CellList)
+        """Whether a run holds a list of the pairs: they change, or are remembered."""
+        return isinstance(self.search, CellList) or self.friction is not None
 
     def listed(self, found: Pairs, room: Capacity) -> Pairs:
         """The pairs found, as they are."""
@@ -113,9 +123,9 @@ class PairInteractions(eqx.Module):
         return eqx.tree_at(lambda p: p.bonds, self, ListedBonds(found.a, found.b, len(self.bodies)))
 
     @property
-    def no_history(self) -> Float[Array, "0 pairs"]:
-        """What is remembered of pairs at the start: nothing."""
-        return jnp.zeros((0, self.count(0)))
+    def no_history(self) -> Float[Array, "rows pairs"]:
+        """What friction remembers of pairs that have just met: zeros, one per direction of slip and of turning."""
+        return jnp.zeros((0 if self.friction is None else self.bodies.dof, self.count(0)))
 
     def positions(self, q: Array) -> Float[Array, "bodies d"]:
         """Where the bodies are."""
@@ -131,11 +141,11 @@ class PairInteractions(eqx.Module):
 
     def overlaps(self, q: Array) -> list[Array]:
         """How far the bodies of every bond overlap, kind by kind."""
-        return [self._overlap(*each) for each in zip(self._apart(q), self._ends(), self._rests())]
+        return [self._overlap(*each) for each in zip(self.apart(q), self.ends(), self._rests())]
 
     def energies(self, q: Array) -> Float[Array, " interactions"]:
         """Energy of every interaction, kind after kind."""
-        each = zip(self._apart(q), self._ends(), self._rests(), self._weights())
+        each = zip(self.apart(q), self.ends(), self._rests(), self._weights())
         return jnp.concatenate([jnp.ravel(self._energy(*one)) for one in each])
 
     def __call__(self, q: Array) -> Array:
@@ -150,13 +160,13 @@ class PairInteractions(eqx.Module):
 
     def slopes(self, q: Array) -> list[Columns]:
         """Derivative of the energy of every bond by its vector from a to b, kind by kind."""
-        each = zip(self._apart(q), self._ends(), self._rests(), self._weights())
+        each = zip(self.apart(q), self.ends(), self._rests(), self._weights())
         return [jax.grad(lambda w, own=own: jnp.sum(self._energy(w, *own)))(w) for w, *own in each]
 
     def stiffness(self, q: Array) -> list[Columns]:
         """Second derivative of the energy of every bond, the upper triangle row by row, kind by kind."""
         found = []
-        for w, *own in zip(self._apart(q), self._ends(), self._rests(), self._weights()):
+        for w, *own in zip(self.apart(q), self.ends(), self._rests(), self._weights()):
             slope = jax.grad(lambda x, own=own: jnp.sum(self._energy(x, *own)))
             along = [jax.jvp(slope, (w,), (_unit(w, j),))[1] for j in range(len(w))]
             found.append([along[j][i] for i in range(len(w)) for j in range(i, len(w))])
@@ -179,7 +189,7 @@ class PairInteractions(eqx.Module):
         whole = jnp.zeros((bodies.count, bodies.coordinates), rows.dtype)
         return whole.at[bodies._slice, : self.dimension].set(rows).reshape(-1)
 
-    def _apart(self, q: Array) -> list[Columns]:
+    def apart(self, q: Array) -> list[Columns]:
         """The vectors of all bonds (their change, where places are given); in an empty place any but zero."""
         moving = isinstance(self.search, CellList)
         x = list(self.positions(q).T) if moving else self.columns(q)
@@ -191,7 +201,8 @@ class PairInteractions(eqx.Module):
         there = self.bonds.there
         return [w if own is None else [jnp.where(own, c, 1.0) for c in w] for w, own in zip(kinds, there)]
 
-    def _ends(self) -> list[tuple[Any, Any]]:
+    def ends(self) -> list[tuple[Any, Any]]:
+        """The data of both bodies of every bond, kind by kind."""
         return _ends(self.bonds, self.data)
 
     def _rests(self) -> list[Rest | None]:
@@ -207,16 +218,18 @@ class PairInteractions(eqx.Module):
 
     def _overlap(self, w: Columns, ends: tuple[Any, Any], rest: Rest | None) -> Array:
         if rest is None:
-            return self.law.length(*ends) - _norm(w)
+            return self.law.length(*ends) - norm(w)
         along = sum((2 * R + x) * x for R, x in zip(rest.bond, w))
-        return rest.overlap - along / (_norm([R + x for R, x in zip(rest.bond, w)]) + rest.length)
+        return rest.overlap - along / (norm([R + x for R, x in zip(rest.bond, w)]) + rest.length)
 
     def _energy(self, w: Columns, ends: tuple[Any, Any], rest: Rest | None, weight: Array) -> Array:
         energy = weight * self.law.energy(self._overlap(w, ends, rest), *ends)
-        return energy if not self.is_listed else jnp.where(self.bonds.there[0], energy, 0.0)  # pyright: ignore
+        there = self.bonds.there[0]
+        return energy if there is None else jnp.where(there, energy, 0.0)
 
 
-def _norm(w: Columns) -> Array:
+def norm(w: Columns) -> Array:
+    """The lengths of vectors, one array per dimension."""
     return jnp.sqrt(sum(x * x for x in w))
 
 
@@ -232,11 +245,11 @@ def _given_places(places: Any, count: int) -> Array:
     return X
 
 
-def _dimension(bodies: Bodies, places: Array | None, search: AbstractSearch, given: int | None) -> int:
+def _dimension(bodies: Bodies, places: Array | None, search: AbstractSearch, given: int | None, turning: bool) -> int:
     """How many coordinates of a body are its place: as said, as places have, as the box has, or all of them."""
     box = getattr(search, "box", None)
     d = given or (places.shape[1] if places is not None else len(box.lengths) if box and box.lengths else None)
-    d = d or bodies.coordinates
+    d = d or {3: 2, 6: 3}.get(bodies.coordinates if turning else 0) or bodies.coordinates
     if d > min(3, bodies.coordinates) or (places is not None and places.shape[1] != d):
         msg = (
             f"bodies with {bodies.coordinates} coordinates cannot have {d} of position: say how many of the first "
@@ -296,9 +309,22 @@ def _vectors(search: AbstractSearch, bonds: AbstractBonds, X: Array) -> list[Col
 
 def _at_rest(bond: Columns, touching: Array) -> Rest:
     """Bonds at zero displacement; those of bodies that touch but for rounding touch."""
-    length = _norm(bond)
+    length = norm(bond)
     overlap = touching - length
     return Rest(bond, length, jnp.where(jnp.abs(overlap) <= _TOUCHING * length, 0.0, overlap))
+
+
+def _refuse_friction(bodies: Bodies, d: int, places: Array | None) -> None:
+    """Friction needs bodies that turn, and coordinates that are positions."""
+    if places is not None:
+        msg = "friction with memory needs coordinates that are positions: leave out places= (and lattices)"
+        raise ValueError(msg)
+    if (d, bodies.dof, bodies.coordinates) not in ((2, 3, 3), (3, 6, 6)):
+        msg = (
+            f"friction with memory needs bodies that turn: dof = 3 in the plane (x, y, angle) or dof = 6 in space "
+            f"(x, y, z, three angles), got dof = {bodies.dof} with {d} coordinates of position"
+        )
+        raise ValueError(msg)
 
 
 def refuse_places(places: Any) -> None:
