@@ -7,8 +7,8 @@ u = v_b - v_a - (r_a w_a + r_b w_b) x n along the surfaces, a step of size h doe
     xi <- xi - (xi.n) n + h u,    xi cut back to |xi| <= mu N / k,    T = k xi + c u cut back to |T| <= mu N
 
 (so that no energy is made, dashpot or not), and likewise k_r psi against mu_r N R with the relative angular velocity,
-1/R = 1/r_a + 1/r_b. The forces -T on b and T on a (with their torques) act as an impulse h T at the start of the step,
-before the method takes its own: friction is explicit, and of first order.
+1/R = 1/r_a + 1/r_b. The forces -T on b and T on a (with their torques) act as impulses h T / 2 before and after the
+method's own step, so that what is at rest stays so: friction is explicit, and of first order.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from carom.arguments import numbers
-from carom.state import State
+from carom.state import State, Step
 from carom.systems.pair_interactions import Columns, PairInteractions, norm
 
 _TINY = 1e-300
@@ -101,30 +101,46 @@ class Contact(NamedTuple):
     energy: Array
 
 
-class Kick(NamedTuple):
-    """The state after the impulse of friction, its data of pairs, its work, and the energy of its springs."""
+class Kick(eqx.Module):
+    """The impulse of friction over a step, half of it before the method's own step and half after it.
 
-    state: State
-    pairs: Any
-    work: Array | None
-    extra: dict[str, Array]
+    `half` is half the change of velocities (None without friction), `pairs` the data of pairs after the step, `spring`
+    the energy of all springs then.
+    """
+
+    half: Array | None = None
+    impulse: Array | None = None
+    pairs: Any = None
+    spring: Array | None = None
+
+    def on(self, state: State) -> State:
+        """The state after half of the impulse."""
+        return state if self.half is None else state.moved(state.t, state.q, state.v + self.half)
+
+    def ended(self, start: State, step: Step) -> Step:
+        """The method's step from `on(start)`, with the second half, the work of both and the data of pairs."""
+        if self.half is None:
+            return step
+        end = self.on(step.state)
+        work = 0.5 * jnp.vdot(self.impulse, start.v + end.v)
+        info = eqx.tree_at(lambda i: i.work, step.info, work[None], is_leaf=lambda x: x is None)
+        info = eqx.tree_at(lambda i: i.extra, info, info.extra | {"spring": self.spring})
+        return Step(end, step.memory, info, step.pending, self.pairs)
 
 
-def kicked(system: Any, state: State, h: Array) -> Kick:
-    """The impulse of friction with memory at the start of a step; a system without is left as it is."""
+def kick(system: Any, state: State, h: Array) -> Kick:
+    """What friction with memory does in a step; nothing in a system without."""
     first, parts = len(system.contact_groups), list(system.pair_potentials.values())
     if system.pairs is None or all(part.friction is None for part in parts):
-        return Kick(state, None, None, {})
+        return Kick()
     impulse, energy, memory = jnp.zeros_like(state.v), jnp.zeros(()), list(system.pairs.force)
     for k, part in enumerate(parts, first):
         if part.friction is not None:
             contact = part.friction.step(part, state.q, state.v, memory[k], h)
             impulse, energy = impulse + h * _spread(part, contact), energy + contact.energy
             memory[k] = contact.history
-    v = state.v + system.mass_solve(state.t, state.q, impulse)
-    work = 0.5 * jnp.vdot(impulse, state.v + v)
     pairs = eqx.tree_at(lambda p: p.force, system.pairs, tuple(memory))
-    return Kick(state.moved(state.t, state.q, v), pairs, work[None], {"spring": energy})
+    return Kick(0.5 * system.mass_solve(state.t, state.q, impulse), impulse, pairs, energy)
 
 
 def _spread(part: PairInteractions, contact: Contact) -> Float[Array, " v"]:

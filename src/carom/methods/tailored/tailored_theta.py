@@ -28,6 +28,7 @@ from carom.solvers.newton import Newton
 from carom.solvers.stages import PositionStages, solve_positions
 from carom.state import State, Step
 from carom.systems.features import Feature
+from carom.systems.pair_friction import kick
 from carom.systems.system import System
 
 
@@ -72,7 +73,9 @@ class TailoredTheta(AbstractMethod):
     mu: float | None = None
     newton: Newton = Newton()
 
-    handles = frozenset({Feature.RATE_DAMPING, Feature.EXPLICIT_TIME, Feature.MASS_MATRIX, Feature.MOVING_PAIRS})
+    handles = frozenset(
+        {Feature.RATE_DAMPING, Feature.EXPLICIT_TIME, Feature.MASS_MATRIX, Feature.MOVING_PAIRS, Feature.PAIR_MEMORY}
+    )
     derivative = Derivative.EXACT
 
     @property
@@ -88,7 +91,11 @@ class TailoredTheta(AbstractMethod):
         """No memory: (43) is inverted exactly at every step."""
 
     def step(self, system: System, state: State, memory: None, h: Array) -> Step:
-        """One step."""
+        """One step; friction with memory acts before and after it."""
+        friction = kick(system, state, h)
+        return friction.ended(state, self._step(system, friction.on(state), h))
+
+    def _step(self, system: System, state: State, h: Array) -> Step:
         gamma = declared_damping(system)
         theta = 0.5 + 0.5 * gamma / h  # (41)
         mu = theta if self.mu is None else jnp.asarray(self.mu)
