@@ -101,9 +101,12 @@ def first_pairs(system: System, state: State, epoch: Any, rooms: Any = None) -> 
 
 def warn_of_overlaps(system: System, state: State, pairs: PairData | None, epoch: Any) -> None:
     """Say so where listed bodies begin inside each other."""
+    seen = system if pairs is None else system.since(epoch, pairs)
+    for part in seen.potential.values():
+        if isinstance(part, PairInteractions):
+            _warn_of_deep_overlap(part, state)
     if pairs is None:
         return
-    seen = system.since(epoch, pairs)
     for group in seen.contact_groups:
         gaps = np.asarray(group.gaps(seen.given, jnp.zeros(()), state.q))
         rounding = _ROUNDING * (1.0 + np.abs(state.q).max())
@@ -113,6 +116,19 @@ def warn_of_overlaps(system: System, state: State, pairs: PairData | None, epoch
             others = int((gaps < 0).sum()) - 1
             msg = f"bodies {a} and {b} overlap at the start by {-gaps[i]:.3g}, and {others} other pairs by less"
             warnings.warn(msg, stacklevel=users_frame())
+
+
+def _warn_of_deep_overlap(part: PairInteractions, state: State) -> None:
+    """Soft bodies overlap where they push each other, but not by more than a radius."""
+    overlaps, (numbers, ends) = part.overlaps(state.q), (part.bonds.numbers, part.ends())
+    for overlap, (a, b), (own, other) in zip(overlaps, numbers, ends):
+        least = 0.5 * jnp.minimum(part.law.length(own, own), part.law.length(other, other))
+        deep = np.asarray((overlap > least) & (a < len(part.bodies)))
+        if deep.any():
+            i = int(np.argmax(deep))
+            pair, depth = [int(np.ravel(x)[i]) for x in (a, b)], float(np.ravel(overlap)[i])
+            msg = f"bodies {pair[0]} and {pair[1]} overlap at the start by {depth:.3g}, more than a radius"
+            warnings.warn(f"{msg} ({int(deep.sum())} such pairs): check places and radii", stacklevel=users_frame())
 
 
 def stacked_pairs(found: list[PairData]) -> PairData:

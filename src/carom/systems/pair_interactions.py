@@ -141,7 +141,7 @@ class PairInteractions(eqx.Module):
 
     def overlaps(self, q: Array) -> list[Array]:
         """How far the bodies of every bond overlap, kind by kind."""
-        return [self._overlap(*each) for each in zip(self.apart(q), self.ends(), self._rests())]
+        return [overlap_of(self.law, *each) for each in zip(self.apart(q), self.ends(), self._rests())]
 
     def energies(self, q: Array) -> Float[Array, " interactions"]:
         """Energy of every interaction, kind after kind."""
@@ -216,16 +216,18 @@ class PairInteractions(eqx.Module):
         borders = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
         return [x.reshape(shape) for x, shape in zip(jnp.split(self.weight, borders), shapes)]
 
-    def _overlap(self, w: Columns, ends: tuple[Any, Any], rest: Rest | None) -> Array:
-        if rest is None:
-            return self.law.length(*ends) - norm(w)
-        along = sum((2 * R + x) * x for R, x in zip(rest.bond, w))
-        return rest.overlap - along / (norm([R + x for R, x in zip(rest.bond, w)]) + rest.length)
-
     def _energy(self, w: Columns, ends: tuple[Any, Any], rest: Rest | None, weight: Array) -> Array:
-        energy = weight * self.law.energy(self._overlap(w, ends, rest), *ends)
+        energy = weight * self.law.energy(overlap_of(self.law, w, ends, rest), *ends)
         there = self.bonds.there[0]
         return energy if there is None else jnp.where(there, energy, 0.0)
+
+
+def overlap_of(law: PairLaw, w: Columns, ends: tuple[Any, Any], rest: Rest | None) -> Array:
+    """How far bodies overlap, from the vectors w between them, or from their change since rest."""
+    if rest is None:
+        return law.length(*ends) - norm(w)
+    along = sum((2 * R + x) * x for R, x in zip(rest.bond, w))
+    return rest.overlap - along / (norm([R + x for R, x in zip(rest.bond, w)]) + rest.length)
 
 
 def norm(w: Columns) -> Array:
