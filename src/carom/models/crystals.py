@@ -1,4 +1,4 @@
-"""Granular matter in the plane and in space [James2020 sec. 5]: crystals of elastic spheres, packings, a membrane.
+"""Granular matter in the plane and in space [James2020 sec. 5]: crystals of spheres, packings, a layer on a medium.
 
 Spheres touch by Hertz contact with viscoelastic damping, in SI units as in `bead_chain`; the coordinates of crystals
 are displacements from the lattice.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
 
 from carom.arguments import numbers, plain_entries, plain_numbers, real
 from carom.bodies import Bodies
@@ -146,28 +147,29 @@ def cubic_crystal(
 
 @model(t1=0.0004, h=1e-06, method="StormerVerlet()", save_every=4)
 def disordered_packing(
-    count: int = 200,
+    count: int = 100,
     radius: float = 0.01,
     smallest: float = 0.8,
     young: Numbers = 203e9,
     poisson: Numbers = 0.3,
     density: Numbers = 7780.0,
     damping: Numbers = 0.0,
-    overlap: float = 1e-3,
-    impact_velocity: float = 0.1,
+    fraction: float = 0.9,
+    impact_velocity: float = 1.0,
     seed: int = 0,
 ) -> tuple[System, State]:
     """Spheres of random radii in a periodic plane, pressed together till they carry each other; one is hit.
 
-    Radii are `radius` times uniform random numbers between `smallest` and 1, `overlap` is about the mean overlap of
-    touching spheres, in radii. Neighbours come and go: pairs are listed (`carom.CellList`).
+    Radii are `radius` times uniform random numbers between `smallest` and 1; disks of these radii would fill the part
+    `fraction` of the plane, 0.84 where they just carry each other. Neighbours come and go: `carom.CellList` finds them.
 
     Example:
-        >>> packing, state = carom.models.disordered_packing(200)
+        >>> packing, state = carom.models.disordered_packing(100)
     """
     rng = np.random.default_rng(seed)
     r = rng.uniform(smallest, 1.0, _count(count, 16))
-    unit, length = _packed(rng, r, overlap)
+    length = float(np.sqrt(np.pi * np.sum(r**2) / fraction))
+    unit = _packed(rng, r, length)
     beads, size = Bodies(count, dof=2), real(plain_numbers(radius, "radius", positive=True))
     E, rho = _material(young, poisson, density, count)
     search = CellList(2 * size, 0.3 * size, Periodic([size * length, size * length]))
@@ -179,67 +181,76 @@ def disordered_packing(
     return system, State(size * unit.ravel(), v.ravel())
 
 
-def _packed(rng: np.random.Generator, r: np.ndarray, overlap: float) -> tuple[np.ndarray, float]:
-    """Places of disks in a periodic square that shrinks until they overlap as much on average; and its side."""
-    length = float(np.sqrt(np.pi * np.sum(r**2) / 0.7))
-    x = rng.uniform(0, length, (r.size, 2))
-    touching = r[:, None] + r
+def _packed(rng: np.random.Generator, r: np.ndarray, length: float) -> np.ndarray:
+    """Places of spheres at rest in a periodic square: a minimum of the energy of their Hertz contacts."""
+    a, b = np.triu_indices(r.size, 1)
+    touching, k = r[a] + r[b], np.sqrt(r[a] * r[b] / (r[a] + r[b]))
 
-    def pressed() -> tuple[np.ndarray, np.ndarray]:
-        w = x[:, None] - x
+    def energy(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        x = flat.reshape(-1, 2)
+        w = x[b] - x[a]
         w -= length * np.round(w / length)
-        d = np.sqrt(np.sum(w**2, 2)) + 1e-12
-        o = np.maximum(touching - d, 0.0) * (1 - np.eye(r.size))
-        return np.sum((o / d)[:, :, None] * w, 1), o
+        d = np.sqrt(np.sum(w**2, 1)) + 1e-12
+        o = np.maximum(touching - d, 0.0)
+        f = -(k * o**1.5 / d)[:, None] * w
+        slope = [np.bincount(b, g, r.size) - np.bincount(a, g, r.size) for g in f.T]
+        return 0.4 * float(np.sum(k * o**2.5)), np.stack(slope, 1).ravel()
 
-    for _ in range(400):
-        for _ in range(60):
-            push, o = pressed()
-            x = x + 0.3 * push
-        if o[o > 0].size > 3.6 * r.size and o[o > 0].mean() > overlap:
-            break
-        x, length = x * 0.998, length * 0.998
-    return x % length, length
+    start = rng.uniform(0, length, 2 * r.size)
+    options = {"maxiter": 1000, "ftol": 1e-15, "gtol": 1e-10}
+    return minimize(energy, start, jac=True, method="L-BFGS-B", options=options).x.reshape(-1, 2) % length
 
 
-@model(t1=0.002, h=2e-06, method="StormerVerlet()", save_every=10)
-def beads_on_membrane(
+@model(t1=0.0015, h=1e-06, method="StormerVerlet()", save_every=15)
+def granular_layer(
     count: int = 20,
+    depth: int = 10,
     radius: float = 0.01,
     young: float = 203e9,
     poisson: float = 0.3,
     density: float = 7780.0,
-    tension: float = 2e4,
-    membrane_density: float = 1.0,
+    stiffness: float = 1e5,
+    medium_density: float = 1.0,
     impact_velocity: float = 1.0,
 ) -> tuple[System, State]:
-    """A row of beads on a stretched membrane, seen from the side; the first bead is hit along the row and downward.
+    """A row of beads on an elastic medium, a net of springs, seen from the side; the first bead is hit.
 
-    Bodies are the beads from left to right, then the nodes of the membrane under them. The parts of the potential are
-    "beads" and "support" (Hertz contact), "membrane" (springs with `tension`, in N) and "ends" (those of the membrane
-    are held). `membrane_density` is the mass of a node in masses of a bead.
+    Bodies are the beads from left to right, then the nodes of the net, layer under layer; `depth = 1` is a membrane.
+    The parts of the potential are "beads" and "support" (Hertz contact), "medium" (springs of `stiffness` in N/m),
+    "across" (half as stiff) and "ground" (the last layer is held). A node has `medium_density` masses of a bead.
 
     Example:
-        >>> layer, state = carom.models.beads_on_membrane(20)
+        >>> layer, state = carom.models.granular_layer(20)
         >>> method = carom.AsynchronousPseudoEnergy(("beads", "support"), ratio=10)
     """
-    n, r = _count(count, 3), real(plain_numbers(radius, "radius", positive=True))
-    i, E = np.arange(n), modulus(young, poisson)
-    bodies, places = Bodies(2 * n, dof=2), np.zeros((2, n, 2))
-    places[:, :, 0], places[1, :, 1] = 2 * r * i, -2 * r
-    places = places.reshape(-1, 2)
-    pairs = {"beads": np.stack([i[:-1], i[1:]], 1), "support": np.stack([i, n + i], 1)}
-    potential = {
-        name: Interactions.between(bodies, hertz_pair, data=(r, E), search=Fixed(edges), places=places)
-        for name, edges in pairs.items()
+    n, layers, r = _count(count, 3), _count(depth, 1, "depth"), real(plain_numbers(radius, "radius", positive=True))
+    number = np.arange(n * (layers + 1)).reshape(layers + 1, n)
+    bodies = Bodies(number.size, dof=2)
+    row, column = np.indices(number.shape)
+    places = 2 * r * np.stack([column, -row], -1).reshape(-1, 2)
+    nodes, k = number[1:], real(plain_numbers(stiffness, "stiffness", positive=True))
+    edges = {
+        "beads": _joined((number[0, :-1], number[0, 1:])),
+        "support": _joined((number[0], number[1])),
+        "medium": _joined((nodes[:, :-1], nodes[:, 1:]), (nodes[:-1], nodes[1:])),
+        "across": _joined((nodes[:-1, :-1], nodes[1:, 1:]), (nodes[:-1, 1:], nodes[1:, :-1])),
     }
-    stretched = 10 * tension / r
-    strings = Fixed(np.stack([n + i[:-1], n + i[1:]], 1))
-    shorter = (r - 0.5 * tension / stretched, stretched)
-    potential["membrane"] = Interactions.between(bodies, spring_pair, data=shorter, search=strings, places=places)
-    held = np.array([[2 * n], [2 * n + 1], [4 * n - 2], [4 * n - 1]])
-    potential["ends"] = Interactions(spring, indices=held, data=np.full(4, stretched))
-    m = 4 / 3 * np.pi * r**3 * density * np.repeat([1.0, membrane_density], n)
-    v = np.zeros((2 * n, 2))
+    touch, net, wide = (r, modulus(young, poisson)), (r, k), (2**0.5 * r, 0.5 * k)
+    laws = {"beads": (hertz_pair, touch), "support": (hertz_pair, touch)}
+    laws |= {"medium": (spring_pair, net), "across": (spring_pair, wide)}
+    potential: dict[str, Any] = {
+        name: Interactions.between(bodies, law, data=data, search=Fixed(edges[name]), places=places)
+        for name, (law, data) in laws.items()
+        if len(edges[name])
+    }
+    held = np.arange(2 * number[-1, 0], 2 * number.size)
+    potential["ground"] = Interactions(spring, indices=held[:, None], data=np.full(held.size, k))
+    m = np.where(np.arange(number.size) < n, 1.0, medium_density) * 4 / 3 * np.pi * r**3 * density
+    v = np.zeros((number.size, 2))
     v[0] = impact_velocity * np.array([1.0, -1.0])
-    return System(bodies.mass(m, m), potential, units="m"), State(np.zeros(4 * n), v.ravel())
+    return System(bodies.mass(m, m), potential, units="m"), State(np.zeros(v.size), v.ravel())
+
+
+def _joined(*ends: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Edges between the entries of arrays of numbers."""
+    return np.concatenate([np.stack([a.ravel(), b.ravel()], 1) for a, b in ends])

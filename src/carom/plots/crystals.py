@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import EllipseCollection, LineCollection
 from matplotlib.figure import Figure
 
+from carom.measures.contacts import row_of
 from carom.measures.crystals import bond_forces, pair_part, spectrum
 from carom.plots.style import COLOURS, own_axes, styled
 from carom.solution import Solution
@@ -24,14 +25,16 @@ def force_network(sol: Solution, t: float | None = None, part: str | None = None
     figure, axes = own_axes(axes)
     found, name = bond_forces(sol, t, part), pair_part(sol.system, part)
     law = sol.system.potential[name]
-    x = np.asarray(law.positions(sol.q[0 if t is None else 0]))[:, :2]  # pyright: ignore
+    x = np.asarray(law.positions(sol.q[row_of(sol, t)]))[:, :2]  # pyright: ignore
     width = np.broadcast_to(np.asarray(law.law.length(law.data, law.data)), len(x))  # pyright: ignore
     sizes = {"widths": width, "heights": width, "angles": 0.0, "units": "xy"}
     style = {"facecolors": "none", "edgecolors": COLOURS["grey"], "linewidths": 0.5}
     axes.add_collection(EllipseCollection(offsets=x, offset_transform=axes.transData, **sizes, **style))
     near = np.sqrt(np.sum((found.ends[:, 1] - found.ends[:, 0]) ** 2, 1)) < 2 * width.max()
     strength = found.size[near] / max(found.size.max(initial=0.0), 1e-300)
-    axes.add_collection(LineCollection(found.ends[near, :, :2], linewidths=_THICK * strength, colors=COLOURS["red"]))
+    axes.add_collection(
+        LineCollection(list(found.ends[near, :, :2]), linewidths=_THICK * strength, colors=COLOURS["red"])
+    )
     axes.set(xlim=(x[:, 0].min() - width.max(), x[:, 0].max() + width.max()), aspect="equal", xlabel="x", ylabel="y")
     axes.set_ylim(x[:, 1].min() - width.max(), x[:, 1].max() + width.max())
     return figure

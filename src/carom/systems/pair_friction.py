@@ -119,7 +119,7 @@ class Kick(eqx.Module):
 
     def ended(self, start: State, step: Step) -> Step:
         """The method's step from `on(start)`, with the second half, the work of both and the data of pairs."""
-        if self.half is None:
+        if self.half is None or self.impulse is None:
             return step
         end = self.on(step.state)
         work = 0.5 * jnp.vdot(self.impulse, start.v + end.v)

@@ -8,7 +8,7 @@ import numpy as np
 
 from carom.models.crystals import CUBIC, HEXAGONAL, SQUARE
 from carom.reports.drawings.register import drawing
-from carom.reports.shapes import Circles, Drawing, Line, stack
+from carom.reports.shapes import Circles, Drawing, stack
 
 _SHOWN = 0.6  # of a radius, the largest displacement as it is drawn
 
@@ -55,13 +55,13 @@ def packing(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     return Drawing([Circles(places, r, "blue", shade=shade)], "dark where spheres have moved")
 
 
-@drawing("beads_on_membrane")
-def on_membrane(q: np.ndarray, a: dict[str, Any]) -> Drawing:
-    """Beads above the nodes of a membrane."""
+@drawing("granular_layer")
+def layer(q: np.ndarray, a: dict[str, Any]) -> Drawing:
+    """Beads above the nodes of a net."""
     n, r = a["count"], float(a["radius"])
-    u = q.reshape(len(q), 2, n, 2)
-    x = np.broadcast_to(2 * r * np.arange(n), u.shape[:1] + (n,))
+    u = q.reshape(len(q), -1, 2)
+    row, column = np.divmod(np.arange(u.shape[1]), n)
     factor = _SHOWN * r / (np.abs(u).max(initial=0.0) or 1.0)
-    beads = stack(x, np.zeros_like(x)) + factor * u[:, 0]
-    nodes = stack(x, np.full_like(x, -r)) + factor * u[:, 1]
-    return Drawing([Line(nodes, "orange", 2.0), Circles(beads, np.full(n, r), "blue")], f"enlarged {factor:.3g} times")
+    x = 2 * r * stack(column, -row) + factor * u
+    nodes = Circles(x[:, n:], np.full(u.shape[1] - n, 0.4 * r), "orange")
+    return Drawing([nodes, Circles(x[:, :n], np.full(n, r), "blue")], f"displacements enlarged {factor:.3g} times")
