@@ -94,6 +94,7 @@ class PairInteractions(eqx.Module):
         d = _dimension(bodies, X, search, dimension, friction is not None)
         data = _of_each_body(data, len(bodies))
         refuse_reach(search, 0.5 * jnp.broadcast_to(law.length(data, data), (len(bodies),)))
+        _box_of(search, d)
         bonds = _first_bonds(search, len(bodies), d)
         rest = None
         if X is not None and not isinstance(search, CellList):
@@ -284,13 +285,14 @@ def _first_bonds(search: AbstractSearch, count: int, d: int) -> AbstractBonds:
 
 
 def _of_each_body(data: Any, count: int) -> Any:
-    """Data of bodies: numbers for all, or arrays with one entry per body."""
+    """Data of bodies: numbers for all, or arrays (or lists) with one entry per body."""
+    data = jax.tree.map(lambda x: jnp.asarray(x, float), data, is_leaf=lambda x: isinstance(x, list))
     for path, leaf in jax.tree_util.tree_leaves_with_path(data):
         if jnp.ndim(leaf) and jnp.shape(leaf) != (count,):
             where, shape = jax.tree_util.keystr(path), jnp.shape(leaf)
             msg = f"data{where} must be one number for all bodies or one per body ({count}), got shape {shape}"
             raise ValueError(msg)
-    return jax.tree.map(lambda x: jnp.asarray(x, float), data)
+    return data
 
 
 def _ends(bonds: AbstractBonds, data: Any) -> list[tuple[Any, Any]]:
