@@ -155,22 +155,30 @@ class PairInteractions(eqx.Module):
 
     def gradient(self, q: Array) -> Array:
         """Derivative of the total energy."""
-        slopes = self.slopes(q)
-        forces = [self.bonds.onto([(-s[i], s[i]) for s in slopes]) for i in range(self.dimension)]
-        return self.spread(forces)
+        return jax.grad(self)(q)
 
     def slopes(self, q: Array) -> list[Columns]:
         """Derivative of the energy of every bond by its vector from a to b, kind by kind."""
-        each = zip(self.apart(q), self.ends(), self._rests(), self._weights())
-        return [jax.grad(lambda w, own=own: jnp.sum(self._energy(w, *own)))(w) for w, *own in each]
-
-    def stiffness(self, q: Array) -> list[Columns]:
-        """Second derivative of the energy of every bond, the upper triangle row by row, kind by kind."""
         found = []
         for w, *own in zip(self.apart(q), self.ends(), self._rests(), self._weights()):
-            slope = jax.grad(lambda x, own=own: jnp.sum(self._energy(x, *own)))
-            along = [jax.jvp(slope, (w,), (_unit(w, j),))[1] for j in range(len(w))]
-            found.append([along[j][i] for i in range(len(w)) for j in range(i, len(w))])
+            n, _, overlap = _directed(self.law, w, *own[:2])
+            pull = -jax.grad(lambda o, own=own: jnp.sum(self._energy_at(o, own[0], own[2])))(overlap)
+            found.append([pull * e for e in n])
+        return found
+
+    def stiffness(self, q: Array) -> list[Columns]:
+        """Second derivative of the energy of every bond, the upper triangle row by row, kind by kind.
+
+        E'' n n^T - (E' / distance) (I - n n^T), with the derivatives of the energy E by the overlap.
+        """
+        found = []
+        for w, *own in zip(self.apart(q), self.ends(), self._rests(), self._weights()):
+            n, distance, overlap = _directed(self.law, w, *own[:2])
+            slope = jax.grad(lambda o, own=own: jnp.sum(self._energy_at(o, own[0], own[2])))
+            push, second = jax.jvp(slope, (overlap,), (jnp.ones_like(overlap),))
+            across = push / distance
+            axes = [(i, j) for i in range(len(n)) for j in range(i, len(n))]
+            found.append([(second + across) * n[i] * n[j] - (across if i == j else 0.0) for i, j in axes])
         return found
 
     def scaled(self, factor: ArrayLike) -> PairInteractions:
@@ -181,14 +189,6 @@ class PairInteractions(eqx.Module):
         """The entries of a vector for the selected bodies, one array per dimension."""
         rows = self.bodies.positions(x)
         return [rows[:, i] for i in range(self.dimension)]
-
-    def spread(self, columns: Columns) -> Array:
-        """A vector with these entries of the selected bodies, and zeros."""
-        bodies, rows = self.bodies, jnp.stack(columns, 1)
-        if len(bodies) == bodies.count and bodies.coordinates == self.dimension:
-            return rows.reshape(-1)
-        whole = jnp.zeros((bodies.count, bodies.coordinates), rows.dtype)
-        return whole.at[bodies._slice, : self.dimension].set(rows).reshape(-1)
 
     def apart(self, q: Array) -> list[Columns]:
         """The vectors of all bonds (their change, where places are given); in an empty place any but zero."""
@@ -218,26 +218,34 @@ class PairInteractions(eqx.Module):
         return [x.reshape(shape) for x, shape in zip(jnp.split(self.weight, borders), shapes)]
 
     def _energy(self, w: Columns, ends: tuple[Any, Any], rest: Rest | None, weight: Array) -> Array:
-        energy = weight * self.law.energy(overlap_of(self.law, w, ends, rest), *ends)
+        return self._energy_at(overlap_of(self.law, w, ends, rest), ends, weight)
+
+    def _energy_at(self, overlap: Array, ends: tuple[Any, Any], weight: Array) -> Array:
+        energy = weight * self.law.energy(overlap, *ends)
         there = self.bonds.there[0]
         return energy if there is None else jnp.where(there, energy, 0.0)
 
 
 def overlap_of(law: PairLaw, w: Columns, ends: tuple[Any, Any], rest: Rest | None) -> Array:
     """How far bodies overlap, from the vectors w between them, or from their change since rest."""
+    return _directed(law, w, ends, rest)[2]
+
+
+def _directed(law: PairLaw, w: Columns, ends: tuple[Any, Any], rest: Rest | None) -> tuple[Columns, Array, Array]:
+    """Unit vectors from a to b, distances, and overlaps."""
+    whole = w if rest is None else [R + x for R, x in zip(rest.bond, w)]
+    distance = norm(whole)
+    inverse = 1.0 / distance
+    n = [x * inverse for x in whole]
     if rest is None:
-        return law.length(*ends) - norm(w)
+        return n, distance, law.length(*ends) - distance
     along = sum((2 * R + x) * x for R, x in zip(rest.bond, w))
-    return rest.overlap - along / (norm([R + x for R, x in zip(rest.bond, w)]) + rest.length)
+    return n, distance, rest.overlap - along / (distance + rest.length)
 
 
 def norm(w: Columns) -> Array:
     """The lengths of vectors, one array per dimension."""
     return jnp.sqrt(sum(x * x for x in w))
-
-
-def _unit(w: Columns, j: int) -> Columns:
-    return [jnp.ones_like(x) if i == j else jnp.zeros_like(x) for i, x in enumerate(w)]
 
 
 def _given_places(places: Any, count: int) -> Array:

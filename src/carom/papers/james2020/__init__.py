@@ -7,6 +7,7 @@ from carom.papers.claims import Item
 from carom.papers.james2020.comparison import fig10, fig11
 from carom.papers.james2020.cradle import fig4, fig5
 from carom.papers.james2020.dimer import fig7, fig8, fig9, table1
+from carom.papers.james2020.outlook import outlook
 from carom.papers.james2020.theory import a1, restitution
 from carom.papers.james2020.trimer import fig2, fig3, fig6
 
@@ -24,4 +25,5 @@ items: dict[str, Item] = {
     "fig10": fig10,
     "fig11": fig11,
     "a1": a1,
+    "outlook": outlook,
 }
