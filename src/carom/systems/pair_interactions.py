@@ -12,6 +12,7 @@ vector field on bonds as d arrays.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -160,9 +161,9 @@ class PairInteractions(eqx.Module):
     def slopes(self, q: Array) -> list[Columns]:
         """Derivative of the energy of every bond by its vector from a to b, kind by kind."""
         found = []
-        for w, *own in zip(self.apart(q), self.ends(), self._rests(), self._weights()):
-            n, _, overlap = _directed(self.law, w, *own[:2])
-            pull = -jax.grad(lambda o, own=own: jnp.sum(self._energy_at(o, own[0], own[2])))(overlap)
+        for w, ends, rest, weight in zip(self.apart(q), self.ends(), self._rests(), self._weights()):
+            n, _, overlap = _directed(self.law, w, ends, rest)
+            pull = -jax.grad(self._total_at)(overlap, ends, weight)
             found.append([pull * e for e in n])
         return found
 
@@ -172,9 +173,9 @@ class PairInteractions(eqx.Module):
         E'' n n^T - (E' / distance) (I - n n^T), with the derivatives of the energy E by the overlap.
         """
         found = []
-        for w, *own in zip(self.apart(q), self.ends(), self._rests(), self._weights()):
-            n, distance, overlap = _directed(self.law, w, *own[:2])
-            slope = jax.grad(lambda o, own=own: jnp.sum(self._energy_at(o, own[0], own[2])))
+        for w, ends, rest, weight in zip(self.apart(q), self.ends(), self._rests(), self._weights()):
+            n, distance, overlap = _directed(self.law, w, ends, rest)
+            slope = partial(jax.grad(self._total_at), ends=ends, weight=weight)
             push, second = jax.jvp(slope, (overlap,), (jnp.ones_like(overlap),))
             across = push / distance
             axes = [(i, j) for i in range(len(n)) for j in range(i, len(n))]
@@ -219,6 +220,9 @@ class PairInteractions(eqx.Module):
 
     def _energy(self, w: Columns, ends: tuple[Any, Any], rest: Rest | None, weight: Array) -> Array:
         return self._energy_at(overlap_of(self.law, w, ends, rest), ends, weight)
+
+    def _total_at(self, overlap: Array, ends: tuple[Any, Any], weight: Array) -> Array:
+        return jnp.sum(self._energy_at(overlap, ends, weight))
 
     def _energy_at(self, overlap: Array, ends: tuple[Any, Any], weight: Array) -> Array:
         energy = weight * self.law.energy(overlap, *ends)
