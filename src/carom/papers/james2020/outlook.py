@@ -31,12 +31,12 @@ def dispersion_residual() -> float:
     matrix = PairJacobian(system, None)(jnp.zeros_like(state.q)).dense()
     d, vectors = 1 - _OVERLAP, (1 - _OVERLAP) * np.asarray(HEXAGONAL[0])
     F, k, found = _OVERLAP**1.5, 1.5 * _OVERLAP**0.5, []
-    waves = 2 * np.pi * np.linalg.inv(vectors).T / np.asarray(_SHAPE)
+    waves = 2 * np.pi * np.linalg.inv(vectors).T / np.asarray(_SHAPE)[:, None]
     for place in np.ndindex(*_SHAPE):
         D = np.zeros((2, 2))
         for bond in np.asarray(HEXAGONAL[1]) @ vectors:
             along = np.outer(bond, bond) / d**2
-            D += 2 * (1 - np.cos((waves @ place) @ bond)) * (k * along - F / d * (np.eye(2) - along))
+            D += 2 * (1 - np.cos((place @ waves) @ bond)) * (k * along - F / d * (np.eye(2) - along))
         found += np.linalg.eigvalsh(D).tolist()
     eigenvalues = np.linalg.eigvalsh(-np.asarray(matrix))
     return float(np.abs(np.sort(found) - eigenvalues).max() / eigenvalues.max())
