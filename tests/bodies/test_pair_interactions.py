@@ -278,3 +278,28 @@ def test_grains_that_begin_deep_inside_each_other_are_warned_of():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warn_of_overlaps(system, carom.State([0.0, 0.0, 0.8, 0.0, 9.0, 0.0], np.zeros(6)), None, 0.0)
+
+
+def test_a_pulse_in_a_crystal_is_seen_by_its_forces_and_its_front():
+    crystal, state = carom.models.hexagonal_crystal(8, 7)
+    sol = carom.simulate(crystal, state, carom.StormerVerlet(), t1=1e-4, h=1e-6, save_every=10)
+    network, total = carom.measures.bond_forces(sol), np.zeros((56, 2))
+    np.add.at(total, network.a, network.force)
+    np.add.at(total, network.b, -network.force)
+    force = crystal.conservative_force(jnp.zeros(()), jnp.asarray(sol.q[-1]))
+    assert np.allclose(total.ravel(), force, rtol=0, atol=1e-12 * network.size.max())
+    front = carom.measures.wave_front(sol)
+    assert front[0] == 0
+    assert (np.diff(front) >= 0).all()
+    assert 0.04 < front[-1] < 0.3
+
+
+@pytest.mark.slow
+def test_small_steps_of_the_stiff_contacts_alone_serve_a_layer_on_a_medium():
+    layer, state = carom.models.granular_layer(8, 5)
+    whole = carom.simulate(layer, state, carom.PseudoEnergy(), t1=2e-4, h=1e-6)
+    parted = carom.simulate(
+        layer, state, carom.AsynchronousPseudoEnergy(("beads", "support"), ratio=10), t1=2e-4, h=1e-5
+    )
+    assert np.abs(parted.q[-1] - whole.q[-1]).max() <= 1e-3 * np.abs(whole.q[-1]).max()
+    assert parted.stats["evaluations"] < 0.5 * whole.stats["evaluations"]
