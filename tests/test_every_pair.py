@@ -19,6 +19,7 @@ from carom.running.loop import Problem, Start
 from carom.systems.features import Feature
 
 PLANE = carom.State([0.5, 0.5], [0.1, 0.1], t=2.0)
+TURNING = carom.State([0.0, 0.0, 0.0, 0.9, 0.1, 0.0], [0.1] * 6, t=2.0)
 
 
 def bowl(q):
@@ -34,6 +35,13 @@ def rod(q):
 
 
 BEADS, SPACED = carom.Bodies(2, dof=1), carom.Shape(lambda a, b: b[0] - a[0] + 0.1, dimension=1)
+ROUGH = carom.Interactions.between(
+    carom.Bodies(2, dof=3),
+    carom.laws.hertz_pair,
+    data=(0.5, 1.0),
+    search=carom.Fixed([[0, 1]]),
+    friction=carom.laws.CundallStrack(0.5, 1.0),
+)
 
 SYSTEMS = {
     "smooth": carom.System(1.0, bowl),
@@ -58,6 +66,11 @@ SYSTEMS = {
     "listed pairs": carom.System(
         1.0, bowl, contacts=carom.Contacts.between(BEADS, SPACED, search=carom.Fixed([[0, 1]]))
     ),
+    "moving pairs": carom.System(
+        1.0,
+        carom.Interactions.between(BEADS, carom.laws.spring_pair, data=(0.1, 1.0), search=carom.CellList(0.2, 0.1)),
+    ),
+    "friction with memory": carom.System(1.0, ROUGH),
     "jumps": carom.System(1.0, bowl, {"f": lambda t, q, v: jnp.where(t > 2.05, 1.0, 0.0) - v}, jumps=[2.05]),
 }
 
@@ -104,13 +117,14 @@ def kinds(tree):
 
 def traced(system, method, stepping):
     """Whether the pair runs this system: its carry before and after one attempt, or None and the refusal."""
-    instants = segment_ends(system, PLANE, 3.0)
+    state = TURNING if Feature.PAIR_MEMORY in system.features else PLANE
+    instants = segment_ends(system, state, 3.0)
     try:
-        refuse_features(system, PLANE, method, stepping, instants)
-        method = method.tuned(system, PLANE, stepping.longest)
+        refuse_features(system, state, method, stepping, instants)
+        method = method.tuned(system, state, stepping.longest)
         problem = Problem(system, method, stepping, None, np.int64(1))
         carry = (loop.begin if method.concrete_init else loop.blank_carry)(
-            problem, Start(PLANE, instants, first_pairs(system, PLANE, instants[0]))
+            problem, Start(state, instants, first_pairs(system, state, instants[0]))
         )
     except ValueError as refusal:
         return None, str(refusal)

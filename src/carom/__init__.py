@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from carom import _config as _config
-from carom import keep, models, shapes, tableaux
+from carom import keep, laws, models, shapes, tableaux
 from carom._config import __version__
 from carom.bodies import Bodies
 from carom.derivatives.along import Integral, Peak
@@ -33,7 +33,7 @@ from carom.methods.spark.spark import RATTLE, LobattoIIIAB, Spark
 from carom.methods.stability import StabilityWarning, stability_limit
 from carom.methods.tailored.tailored_irk import AdditiveTailoredIRK, TailoredIRK
 from carom.methods.tailored.tailored_theta import TailoredTheta
-from carom.pairs import AllPairs, CellList, Fixed, LeesEdwards, Periodic
+from carom.pairs import AllPairs, CellList, Fixed, Lattice, LeesEdwards, Periodic
 from carom.running.batch import simulate_batch
 from carom.running.run import simulate
 from carom.solution import Solution
@@ -154,6 +154,7 @@ __all__ = [
     "Integral",
     "Interactions",
     "Interrupted",
+    "Lattice",
     "LeesEdwards",
     "LobattoIIIAB",
     "Mechanism",
@@ -210,6 +211,7 @@ __all__ = [
     "join",
     "joints",
     "keep",
+    "laws",
     "load",
     "load_sweep",
     "lobatto_iiia",

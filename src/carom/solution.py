@@ -19,6 +19,7 @@ from carom.state import Carry, Clock, State, Status, reals
 from carom.stepping.base import AbstractStepping
 from carom.systems.backward import backward
 from carom.systems.contact_rows import event_table
+from carom.systems.listed_pairs import listed_energies
 from carom.systems.system import System
 
 if TYPE_CHECKING:
@@ -188,7 +189,9 @@ class Solution:
         """Energies and residuals of the saved rows."""
         n, rows = len(self), over_rows.repeated_last(len(self))
         t, q, v, system = self.elapsed[rows], self.q[rows], self.v[rows], self.running
-        kinetic, potential = (np.asarray(e)[:n] for e in over_rows.energies(system, t, q, v))
+        pairs = self.carry.pairs if system.pair_potentials else None
+        both = over_rows.energies(system, t, q, v) if pairs is None else listed_energies(system, t, q, v, pairs)
+        kinetic, potential = (np.asarray(e)[:n] for e in both)
         extra = {
             name.removeprefix("extra."): values for name, values in self.columns.items() if name.startswith("extra.")
         }

@@ -100,8 +100,8 @@ def course_of(
     if until is not None and not isinstance(until, AbstractUntil):
         msg = f"until must be a carom.Section or a carom.Event, got {type(until).__name__}"
         raise TypeError(msg)
-    if system.is_listed or method.concrete_init:
-        what = "lists of pairs" if system.is_listed else f"{type(method).__name__}, whose memory follows from numbers"
+    if system.has_lists or method.concrete_init:
+        what = "lists of pairs" if system.has_lists else f"{type(method).__name__}, whose memory follows from numbers"
         msg = f"final_state does not take {what}: use carom.simulate"
         raise ValueError(msg)
     refuse_unhandled(system, method, stepping)

@@ -5,6 +5,9 @@ from carom.measures.contacts import Touching as Touching
 from carom.measures.contacts import contact_forces as contact_forces
 from carom.measures.contacts import touching as touching
 from carom.measures.convergence import observed_order as observed_order
+from carom.measures.crystals import bond_forces as bond_forces
+from carom.measures.crystals import spectrum as spectrum
+from carom.measures.crystals import wave_front as wave_front
 from carom.measures.energy import created_energy as created_energy
 from carom.measures.energy import energy as energy
 from carom.measures.energy import momentum as momentum

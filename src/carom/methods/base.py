@@ -95,7 +95,7 @@ class AbstractMethod(eqx.Module):
     def field(self, system: System, mode: Array | None) -> Field | None:
         """(t, q, v) -> (q', v') of the smooth piece that reports `mode`; None where contact forces are not known."""
         del mode
-        if NONSMOOTH & system.features:
+        if (NONSMOOTH | {Feature.MOVING_PAIRS}) & system.features:
             return None
         return lambda t, q, v: (system.rate(t, q, v), system.acceleration(t, q, v))
 

@@ -7,6 +7,11 @@ from carom.models.collision import damping_from_restitution as damping_from_rest
 from carom.models.contact import falling_mass as falling_mass
 from carom.models.contact import impact_oscillator as impact_oscillator
 from carom.models.contact import sliding_mass as sliding_mass
+from carom.models.crystals import cubic_crystal as cubic_crystal
+from carom.models.crystals import disordered_packing as disordered_packing
+from carom.models.crystals import granular_layer as granular_layer
+from carom.models.crystals import hexagonal_crystal as hexagonal_crystal
+from carom.models.crystals import square_crystal as square_crystal
 from carom.models.driven import driven_oscillator as driven_oscillator
 from carom.models.driven import friction_oscillator as friction_oscillator
 from carom.models.driven import relief_valve as relief_valve

@@ -16,3 +16,4 @@ from carom.pairs.lists import with_spare_colours as with_spare_colours
 from carom.pairs.searches import AbstractSearch as AbstractSearch
 from carom.pairs.searches import AllPairs as AllPairs
 from carom.pairs.searches import Fixed as Fixed
+from carom.pairs.searches import Lattice as Lattice

@@ -145,6 +145,9 @@ def grown(capacity: Capacity, pairs: Pairs) -> Capacity:
         ...     pairs = coloured(search.find(x, t, capacity), capacity)
     """
     need = jax.tree.map(np.asarray, pairs.need)
+    if not need.colours.shape[-1]:
+        most = _enough(capacity.pairs, np.max(need.pairs))
+        return Capacity(_enough(capacity.candidates, np.max(need.candidates)), most, ())
     counts = np.max(need.colours.reshape(-1, need.colours.shape[-1]), 0)
     counts = counts[: max(len(capacity.colours), 1 + np.max(np.flatnonzero(counts), initial=-1))]
     sizes = capacity.colours + (0,) * (len(counts) - len(capacity.colours))
@@ -169,7 +172,9 @@ def tight(pairs: Pairs) -> Capacity:
 
 
 def with_spare_colours(room: Capacity) -> Capacity:
-    """The same room and two colours more, so that not every new one needs a new program."""
+    """The same room and two colours more, so that not every new one needs a new program; none without colours."""
+    if not room.colours:
+        return room
     spare = (max(8, room.colours[-1] // 2), 8)
     return room._replace(pairs=room.pairs + sum(spare), colours=room.colours + spare)
 

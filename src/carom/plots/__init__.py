@@ -5,6 +5,8 @@ Nothing here touches pyplot: figures are saved with `figure.savefig(path)` and s
 
 from carom.plots.contacts import contact_forces as contact_forces
 from carom.plots.convergence import convergence as convergence
+from carom.plots.crystals import dispersion as dispersion
+from carom.plots.crystals import force_network as force_network
 from carom.plots.energy import account as account
 from carom.plots.energy import energies as energies
 from carom.plots.orbits import branch as branch

@@ -29,7 +29,6 @@ from carom.stepping.base import AbstractStepping
 from carom.stepping.grid import Constant
 from carom.systems.backward import backward
 from carom.systems.check import check_once
-from carom.systems.features import Feature
 from carom.systems.probe import probe_stop
 from carom.systems.system import System
 
@@ -227,7 +226,7 @@ def refuse_unhandled(system: System, method: AbstractMethod, stepping: AbstractS
     if missing:
         msg = f"{type(stepping).__name__} needs {names_of(missing)}, which {type(method).__name__} does not give"
         raise ValueError(msg)
-    if Feature.LISTED_PAIRS in system.features and type(stepping).ahead is AbstractStepping.ahead:
+    if system.has_lists and type(stepping).ahead is AbstractStepping.ahead:
         msg = f"{type(stepping).__name__} does not take lists of pairs: use h= or carom.Prescribed"
         raise ValueError(msg)
 

@@ -107,7 +107,7 @@ def simulate_batch(
 
 def pairs_of_lanes(lanes: list[dict[str, Any]], ends: list[np.ndarray]) -> PairData | None:
     """The first lists of all lanes, after a look for bodies that begin inside each other."""
-    if not lanes[0]["system"].is_listed:
+    if not lanes[0]["system"].has_lists:
         return None
     places = [(lane["system"], lane["state"]) for lane in lanes]
     found: Any = [first_pairs(*place, times[0]) for place, times in zip(places, ends)]

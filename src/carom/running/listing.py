@@ -16,12 +16,12 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.arguments import users_frame
-from carom.pairs import Capacity, Pairs, coloured, grown, memory, tight, with_spare_colours
+from carom.pairs import Capacity, Pairs, grown, memory, tight, with_spare_colours
 from carom.pairs.lists import NOT_FINITE
 from carom.state import Carry, Row, State, Status
 from carom.systems.body_contacts import PairContacts
-from carom.systems.features import Feature
-from carom.systems.listed_pairs import PairData, left, places, relisted, stale, wider
+from carom.systems.listed_pairs import PairData, left, relisted, stale, wider
+from carom.systems.pair_interactions import PairInteractions
 from carom.systems.system import System
 
 _ROUNDING = 1e-12  # of the coordinates: an overlap as small is none
@@ -87,23 +87,26 @@ def first_pairs(system: System, state: State, epoch: Any, rooms: Any = None) -> 
 
     `rooms` are those the lists of this run had before.
     """
-    if Feature.LISTED_PAIRS not in system.features:
+    if not system.has_lists:
         return None
-    t, groups = np.asarray(epoch, float), system.contact_groups
+    t, groups = np.asarray(epoch, float), system.pair_groups
     lists, rooms = zip(
         *(_first_list(group, state, t, room) for group, room in zip(groups, rooms or [None] * len(groups)))
     )
     bare = PairData(lists, (), jnp.zeros(()), jnp.zeros(()), jnp.zeros((), jnp.int64), jnp.zeros(2), rooms)
     seen = system.since(epoch, bare)
-    force = tuple(_no_force(seen, group, state) for group in seen.contact_groups)
+    force = tuple(_no_force(seen, group, state) for group in seen.pair_groups)
     return eqx.tree_at(lambda p: p.force, bare, force)
 
 
 def warn_of_overlaps(system: System, state: State, pairs: PairData | None, epoch: Any) -> None:
     """Say so where listed bodies begin inside each other."""
+    seen = system if pairs is None else system.since(epoch, pairs)
+    for part in seen.potential.values():
+        if isinstance(part, PairInteractions):
+            _warn_of_deep_overlap(part, state)
     if pairs is None:
         return
-    seen = system.since(epoch, pairs)
     for group in seen.contact_groups:
         gaps = np.asarray(group.gaps(seen.given, jnp.zeros(()), state.q))
         rounding = _ROUNDING * (1.0 + np.abs(state.q).max())
@@ -113,6 +116,19 @@ def warn_of_overlaps(system: System, state: State, pairs: PairData | None, epoch
             others = int((gaps < 0).sum()) - 1
             msg = f"bodies {a} and {b} overlap at the start by {-gaps[i]:.3g}, and {others} other pairs by less"
             warnings.warn(msg, stacklevel=users_frame())
+
+
+def _warn_of_deep_overlap(part: PairInteractions, state: State) -> None:
+    """Soft bodies overlap where they push each other, but not by more than a radius."""
+    overlaps, (numbers, ends) = part.overlaps(state.q), (part.bonds.numbers, part.ends())
+    for overlap, (a, b), (own, other) in zip(overlaps, numbers, ends):
+        least = 0.5 * jnp.minimum(part.law.length(own, own), part.law.length(other, other))
+        deep = np.asarray((overlap > least) & (a < len(part.bodies)))
+        if deep.any():
+            i = int(np.argmax(deep))
+            pair, depth = [int(np.ravel(x)[i]) for x in (a, b)], float(np.ravel(overlap)[i])
+            msg = f"bodies {pair[0]} and {pair[1]} overlap at the start by {depth:.3g}, more than a radius"
+            warnings.warn(f"{msg} ({int(deep.sum())} such pairs): check places and radii", stacklevel=users_frame())
 
 
 def stacked_pairs(found: list[PairData]) -> PairData:
@@ -125,26 +141,28 @@ def stacked_pairs(found: list[PairData]) -> PairData:
 
 
 def _first_list(group: Any, state: State, t: Any, given: Capacity | None) -> tuple[Pairs | None, Capacity | None]:
-    if not (isinstance(group, PairContacts) and group.is_listed):
+    if not group.is_listed:
         return None, None
-    x = places(group, state.q)
+    x = group.positions(state.q)
     room = given or group.search.capacity(*x.shape)
     while True:
         refuse_memory(room, *x.shape)
-        found = _find(group.search, x, t, room)
+        found = _find(group, x, t, room)
         if not int(found.trouble) & ~NOT_FINITE:
             break
         room = grown(room, found)
     room = given or tight(found)
-    return _find(group.search, x, t, room), room
+    return _find(group, x, t, room), room
 
 
 @eqx.filter_jit
-def _find(search: Any, x: Array, t: Any, room: Capacity) -> Pairs:
-    return coloured(search.find(x, t, room), room)
+def _find(group: Any, x: Array, t: Any, room: Capacity) -> Pairs:
+    return group.listed(group.search.find(x, t, room), room)
 
 
 def _no_force(system: System, group: Any, state: State) -> Array:
+    if isinstance(group, PairInteractions):
+        return group.no_history
     rate = jax.eval_shape(system.rate, state.t, state.q, state.v)
     args = (system.given, state.t, state.q)
     contacts = jax.eval_shape(lambda: group.gaps(*args)).shape[0]

@@ -24,7 +24,7 @@ from carom.running.crossing import bisected, inside_step, looks, number_at
 from carom.running.listing import looked, within_lists
 from carom.state import Carry, Counts, Row, State, Status
 from carom.stepping.base import AbstractStepping
-from carom.systems.features import NONSMOOTH
+from carom.systems.features import NONSMOOTH, Feature
 from carom.systems.system import System
 
 _BUFFER_BYTES = 32e6
@@ -298,7 +298,7 @@ def _begin(problem: Problem, state: State, instants: Any, pairs: Any) -> Carry:
     zero = jnp.zeros((), jnp.int64)
     done = ends[-1] <= ends[0]
     recent = RECENT if problem.stepping.goes_back else 1
-    work = jnp.zeros(recent) if NONSMOOTH & system.features else None
+    work = jnp.zeros(recent) if (NONSMOOTH | {Feature.PAIR_MEMORY}) & system.features else None
     kept = None if problem.keeps is None else problem.keeps.init(system, state, problem.stepping)
     more = (zero, zero, jnp.int32(Status.OK), done, Counts.zero(), work, kept, pairs)
     carry = Carry(state, memory, stepping, ends, instants, *more)

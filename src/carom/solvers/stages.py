@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 
 from carom.solvers.newton import AbstractEquations, Newton, Root, newton, with_backtracking
 from carom.solvers.small import times
-from carom.solvers.structure import Tridiagonal, tridiagonal_jacobian
+from carom.solvers.structure import tridiagonal_jacobian
 
 PyTree = Any
 Pair = tuple[Array, Array]
@@ -77,9 +77,10 @@ def conjugate_spectrum(A: Float[Array, "2 2"]) -> Spectrum:
 class StageEquations(eqx.Module):
     """The data of one step: field F(t, q, v) -> (q', v'), start, stage times, matrix and offset.
 
-    `tridiagonal` says that the Jacobians of F couple neighbours only and dq'/dv = 1;
+    `structured` says that the Jacobians of F couple neighbours only (of a chain, or pairs of bodies) and dq'/dv = 1;
     `q_in_rate` and `v_in_force` say whether q' depends on q and v' on v (never both on that path).
-    `stiffness(q)` is dv'/dq where it is known without probing. Functions are modules that hold their numbers.
+    `stiffness(q)` is that of dv'/dq which does not change with v, `damping(q)` is dv'/dv or dq'/dq, and
+    `damping.along(q, v)` its derivative; those not given are probed. Functions are modules that hold their numbers.
     """
 
     field: Field
@@ -88,8 +89,9 @@ class StageEquations(eqx.Module):
     A: Float[Array, "s s"]
     h: Array
     offset: Pair
-    stiffness: Callable[[Array], Tridiagonal] | None = None
-    tridiagonal: bool = eqx.field(default=False, static=True)
+    stiffness: Callable[[Array], Any] | None = None
+    damping: Any = None
+    structured: bool = eqx.field(default=False, static=True)
     q_in_rate: bool = eqx.field(default=False, static=True)
     v_in_force: bool = eqx.field(default=True, static=True)
 
@@ -112,7 +114,7 @@ class StageEquations(eqx.Module):
 
     def shared_solver(self, q: Array, v: Array) -> Callable[[Array, Pair], Pair]:
         """(I - hl J)^{-1} with the Jacobian at (q, v)."""
-        return self.tridiagonal_solver(q, v) if self.tridiagonal else self.dense_solver(q, v)
+        return self.structured_solver(q, v) if self.structured else self.dense_solver(q, v)
 
     def dense_solver(self, q: Array, v: Array) -> Callable[[Array, Pair], Pair]:
         """(I - hl J)^{-1} for the first-order system."""
@@ -126,16 +128,23 @@ class StageEquations(eqx.Module):
 
         return solve
 
-    def tridiagonal_solver(self, q: Array, v: Array) -> Callable[[Array, Pair], Pair]:
-        """(I - hl J)^{-1} with velocities eliminated: `I - hl (q'_q + v'_v) - hl^2 v'_q` is tridiagonal."""
+    def jacobians(self, q: Array, v: Array) -> tuple[Any, Any, Any]:
+        """v'_q, v'_v and q'_q, the latter None where they vanish."""
         t = jnp.mean(self.t)
+        if self.damping is not None:
+            K, D = self.stiffness(q), self.damping(q)  # pyright: ignore
+            return (K + self.damping.along(q, v), D, None) if self.v_in_force else (K, None, D)
         probed = self.stiffness is None
         K = tridiagonal_jacobian(lambda x: self.field(t, x, v)[1], q) if probed else self.stiffness(q)  # pyright: ignore
         D = tridiagonal_jacobian(lambda x: self.field(t, q, x)[1], v) if self.v_in_force else None
-        G = tridiagonal_jacobian(lambda x: self.field(t, x, v)[0], q) if self.q_in_rate else None
+        return K, D, tridiagonal_jacobian(lambda x: self.field(t, x, v)[0], q) if self.q_in_rate else None
+
+    def structured_solver(self, q: Array, v: Array) -> Callable[[Array, Pair], Pair]:
+        """(I - hl J)^{-1} with velocities eliminated: `I - hl (q'_q + v'_v) - hl^2 v'_q` keeps the structure."""
+        K, D, G = self.jacobians(q, v)
 
         def solve(hl: Array, b: Pair) -> Pair:
-            S: Tridiagonal = K.scaled(-hl * hl)
+            S = K.scaled(-hl * hl)
             right = b[0] + hl * b[1]
             if D is not None:
                 S, right = S + D.scaled(-hl), right - hl * (D @ b[0])
@@ -161,7 +170,7 @@ class PositionStages(eqx.Module):
     times: Float[Array, " s"]
     start: Array
     offset: Float[Array, "s n"]
-    stiffness: Callable[[Array], Tridiagonal] | None
+    stiffness: Callable[[Array], Any] | None
 
     def residual(self, Z: Array) -> tuple[Array, list[Array]]:
         """Z - offset - sum_a matrix_a g_a, and the stage accelerations g_a."""
@@ -180,7 +189,7 @@ class PositionStages(eqx.Module):
         K = self.stiffness(q) if self.stiffness else jax.jacfwd(lambda x: sum(g(t, x) for g in self.fields))(q)
 
         def solve(value: Array, b: Array) -> Array:
-            if isinstance(K, Tridiagonal):
+            if self.stiffness is not None:
                 return K.scaled(-value * value).plus_diagonal(jnp.ones_like(q)).solve(b)
             return jnp.linalg.solve(jnp.eye(q.size) - value * value * K, b)
 
@@ -225,9 +234,9 @@ def solve_positions(stages: PositionStages, scale: Array, settings: Newton, spec
     return newton(Scaled(stages, None if whole else spectrum, tol), guess, settings.max_iter, with_backtracking)
 
 
-def coupled(settings: Newton, unknowns: int, coordinates: int, tridiagonal: bool) -> bool:
+def coupled(settings: Newton, unknowns: int, coordinates: int, structured: bool) -> bool:
     """Whether to factorise the coupled stage equations: on request, or for small systems."""
-    small = unknowns <= _FULL_UP_TO and not (tridiagonal and coordinates > 8)
+    small = unknowns <= _FULL_UP_TO and not (structured and coordinates > 8)
     return settings.strategy == "full" or (settings.strategy == "auto" and small)
 
 
@@ -240,6 +249,6 @@ def solve_stages(equations: StageEquations, guess: Pair, rates: Pair, settings: 
     q_scale = q_size + h * jnp.max(jnp.abs(rates[0])) + h * v_scale
     q_tol = settings.tol * q_scale + 4 * eps * q_size + 1e-290
     v_tol = settings.tol * v_scale + 4 * eps * (v_size + q_size / h) + 1e-290
-    whole = coupled(settings, guess[0].size + guess[1].size, q.size, equations.tridiagonal)
+    whole = coupled(settings, guess[0].size + guess[1].size, q.size, equations.structured)
     scaled = Scaled(equations, None if whole else spectrum, (q_tol, v_tol))
     return newton(scaled, guess, settings.max_iter, with_backtracking)

@@ -133,7 +133,8 @@ def tried(carry: Carry, aim: Aim, step: Step, *, whole: bool = True) -> Tried:
     state = step.state.moved(t, step.state.q, step.state.v)
     h = jnp.where(arrived, aim.h, step.state.t - carry.state.t)
     lands = arrived & aim.lands
-    ahead = Mark(state, step.memory, carry.k + 1, carry.segment + lands, step.pairs)
+    pairs = carry.pairs if step.pairs is None else step.pairs
+    ahead = Mark(state, step.memory, carry.k + 1, carry.segment + lands, pairs)
     return Tried(ahead, h, arrived, lands, status, step.info, step.pending)
 
 

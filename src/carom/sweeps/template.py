@@ -137,8 +137,8 @@ class Template:
         refuse_kinds(cell.system, cell.state, method, cell.stepping)
         ends = instants(cell.system, float(cell.state.t), float(cell.t1))
         refuse_features(cell.system, cell.state, method, cell.stepping, ends)
-        if method.concrete_init or cell.system.is_listed:
-            what = "lists of pairs" if cell.system.is_listed else type(method).__name__
+        if method.concrete_init or cell.system.has_lists:
+            what = "lists of pairs" if cell.system.has_lists else type(method).__name__
             msg = f"carom.sweep does not take {what}, whose arrays follow from numbers: use carom.simulate_batch"
             raise ValueError(msg)
         check_lengths(cell.system, cell.state)

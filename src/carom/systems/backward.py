@@ -12,8 +12,8 @@ import equinox as eqx
 
 from carom.arguments import Given, UserFunction
 from carom.running.compiled import remembered
-from carom.systems.interactions import Interactions
 from carom.systems.system import System
+from carom.systems.terms import INTERACTIONS
 
 
 class Mirrored(UserFunction):
@@ -55,4 +55,4 @@ def _mirrored(term: Any, sign: float = 1.0) -> Any:
 def _negative(rate: Any) -> Any:
     if isinstance(rate, UserFunction):
         return _mirrored(rate, -1.0)
-    return rate.scaled(-1.0) if isinstance(rate, Interactions) else -rate
+    return rate.scaled(-1.0) if isinstance(rate, INTERACTIONS) else -rate

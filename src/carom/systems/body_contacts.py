@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int
 
 from carom.arguments import Given
 from carom.bodies import Bodies
-from carom.pairs import AbstractSearch, AllPairs, CellList, Pairs
+from carom.pairs import AbstractSearch, AllPairs, Capacity, CellList, Pairs, coloured
 from carom.pairs.boxes import AbstractBox
 from carom.solvers.body_directions import Blocks, Colours, Side, added
 from carom.systems.contact_base import AbstractContacts
@@ -134,9 +134,17 @@ class PairContacts(AbstractBodyContacts):
         """Whether no matrix is formed of the directions."""
         return not isinstance(self.search, AllPairs)
 
-    def with_list(self, found: Listed | None) -> PairContacts:
+    def with_list(self, found: Pairs | None, colours: tuple[int, ...]) -> PairContacts:
         """The same contacts with these pairs."""
-        return self if found is None else eqx.tree_at(lambda c: c.list, self, found)
+        return self if found is None else eqx.tree_at(lambda c: c.list, self, Listed.of(found, colours))
+
+    def listed(self, found: Pairs, room: Capacity) -> Pairs:
+        """The pairs found, by colours."""
+        return coloured(found, room)
+
+    def positions(self, q: Array) -> Array:
+        """Where the bodies are."""
+        return self.bodies.positions(q)[:, : self.shape.dimension]
 
     @property
     def has_friction(self) -> bool:

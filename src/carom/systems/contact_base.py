@@ -59,9 +59,9 @@ class AbstractContacts(eqx.Module):
     def slip_rates(self, given: Any, t: Array, q: Array, rate: Array, v: Array) -> Array:
         """gamma_T, one row per contact and one column per tangential direction."""
 
-    def with_list(self, found: Any) -> AbstractContacts:
+    def with_list(self, found: Any, colours: Any) -> AbstractContacts:
         """The same contacts with the pairs of a list, where they have one."""
-        del found
+        del found, colours
         return self
 
     def coefficients(self, name: str, size: int) -> Array:

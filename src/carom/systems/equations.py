@@ -12,14 +12,14 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.arguments import Given, UserFunction
-from carom.running.compiled import remembered
 from carom.solvers.roots import moving_as
 from carom.systems.constrained import accelerations
 from carom.systems.contact import FrictionElements
 from carom.systems.contact_base import AbstractContacts
-from carom.systems.features import Feature
+from carom.systems.features import Feature, features_of
 from carom.systems.interactions import Interactions
-from carom.systems.terms import Part
+from carom.systems.pair_interactions import PairInteractions
+from carom.systems.terms import INTERACTIONS, Part
 
 
 class Origin:
@@ -71,12 +71,17 @@ class Equations(eqx.Module):
     @property
     def features(self) -> frozenset[Feature]:
         """The features a method must handle to take this system."""
-        return _features(self)
+        return features_of(self)
 
     @property
     def is_listed(self) -> bool:
         """Whether contacts are those of listed pairs of bodies: no matrix is formed of their directions."""
         return any(group.is_listed for group in self.contact_groups)
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether a run holds lists of pairs."""
+        return any(group.is_listed for group in self.pair_groups)
 
     @property
     def turns(self) -> bool:
@@ -87,6 +92,17 @@ class Equations(eqx.Module):
     def contact_groups(self) -> tuple[AbstractContacts, ...]:
         """The contacts as a list, which may be empty."""
         return _listed(self.contacts)
+
+    @property
+    def pair_potentials(self) -> dict[str, PairInteractions]:
+        """The parts of the potential whose pairs a run lists."""
+        parts = self.potential.items()
+        return {name: part for name, part in parts if isinstance(part, PairInteractions) and part.is_listed}
+
+    @property
+    def pair_groups(self) -> tuple[Any, ...]:
+        """All that may have lists of pairs: contacts, then parts of the potential."""
+        return (*self.contact_groups, *self.pair_potentials.values())
 
     @property
     def friction_groups(self) -> tuple[FrictionElements, ...]:
@@ -107,9 +123,12 @@ class Equations(eqx.Module):
         """The system of a run that began at `epoch` (its `t` is the time since then), with the pairs it lists."""
         if pairs is None:
             return eqx.tree_at(lambda s: s.epoch, self, epoch)
-        groups = tuple(group.with_list(own) for group, own in zip(self.contact_groups, pairs.lists))
-        where = lambda s: (s.epoch, s.contacts, s.pairs)  # noqa: E731
-        return eqx.tree_at(where, self, (epoch, groups, pairs), is_leaf=lambda x: x is None)
+        groups = [group.with_list(*own) for group, own in zip(self.pair_groups, pairs.lists)]
+        contacts = self.contacts and tuple(groups[: len(self.contact_groups)])
+        listed = dict(zip(self.pair_potentials, groups[len(self.contact_groups) :]))
+        where = lambda s: (s.epoch, s.contacts, s.potential, s.pairs)  # noqa: E731
+        new = (epoch, contacts, {**self.potential, **listed}, pairs)
+        return eqx.tree_at(where, self, new, is_leaf=lambda x: x is None)
 
     def turned(self, x: Any) -> Any:
         """What changes its sign with the direction of time, as the user knows it: times since the start, velocities."""
@@ -190,7 +209,7 @@ class Equations(eqx.Module):
     def part_force(self, name: str, t: Array, q: Array) -> Array:
         """-dV_name/dq."""
         part = self.potential[name]
-        if isinstance(part, Interactions):
+        if isinstance(part, INTERACTIONS):
             return -part.gradient(q)
         return -jax.grad(lambda x: self.part_energy(name, t, x))(q)
 
@@ -242,9 +261,8 @@ class Equations(eqx.Module):
         """dT/dq - (dM/dt) v: what M(t, q) adds to the right-hand side of M v' (zero for a constant mass)."""
         if not isinstance(self.mass, UserFunction):
             return jnp.zeros_like(v)
-        momentum_rate = jax.jvp(lambda s, x: self.mass_times(s, x, v), (t, q), (jnp.ones_like(t), self.rate(t, q, v)))[
-            1
-        ]
+        ahead = (jnp.ones_like(t), self.rate(t, q, v))
+        _, momentum_rate = jax.jvp(lambda s, x: self.mass_times(s, x, v), (t, q), ahead)
         return self.to_velocities(t, q, v, jax.grad(lambda x: self.kinetic_energy(t, x, v))(q)) - momentum_rate
 
     def force(self, t: Array, q: Array, v: Array, lam: Array | None = None) -> Array:
@@ -318,11 +336,11 @@ def _listed(value: Any) -> tuple[Any, ...]:
 
 
 def _evaluate(part: Any, given: Given, t: Array, q: Array) -> Array:
-    return part(q) if isinstance(part, Interactions) else jnp.asarray(part(given, t=t, q=q), float).reshape(())
+    return part(q) if isinstance(part, INTERACTIONS) else jnp.asarray(part(given, t=t, q=q), float).reshape(())
 
 
 def _scaled(part: Part, gamma: Array) -> Any:
-    if isinstance(part, Interactions):
+    if isinstance(part, INTERACTIONS):
         return part.scaled(gamma)
     return lambda given, t, q: gamma * part(given, t=t, q=q)
 
@@ -331,23 +349,3 @@ def seen(energy: Any, q: Array) -> Array:
     """An energy whose gradient is NaN where the energy is: `jnp.where` hides the NaN of its branches from gradients."""
     value = jnp.asarray(energy, float).reshape(())
     return value + 0.0 * jax.lax.stop_gradient(value) * q[0]
-
-
-@remembered
-def _features(system: Equations) -> frozenset[Feature]:
-    present = {
-        Feature.MASS_OF_Q: isinstance(system.mass, UserFunction),
-        Feature.MASS_MATRIX: not isinstance(system.mass, UserFunction) and system.mass.ndim == 2,
-        Feature.EXPLICIT_TIME: any(isinstance(p, UserFunction) and p.sees_time for p in system.potential.values()),
-        Feature.FORCES: bool(system.forces),
-        Feature.MULTIPLIER_FORCES: any("lam" in f.takes for f in system.forces.values()),
-        Feature.RATE_DAMPING: bool(system.rate_damping),
-        Feature.KINEMATICS: system.kinematics is not None or system.shift is not None,
-        Feature.CONSTRAINTS: system.constraints is not None,
-        Feature.NONHOLONOMIC: system.nonholonomic is not None,
-        Feature.HAMILTONIAN: system.hamiltonian is not None,
-        Feature.CONTACTS: system.contacts is not None,
-        Feature.FRICTION: system.friction is not None or any(group.has_friction for group in system.contact_groups),
-        Feature.LISTED_PAIRS: system.is_listed,
-    }
-    return frozenset(name for name, there in present.items() if there)

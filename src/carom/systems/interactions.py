@@ -11,7 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
+from carom.bodies import Bodies
+from carom.pairs import AbstractSearch
 from carom.state import Numbers, reals, strong
+from carom.systems.pair_friction import CundallStrack
+from carom.systems.pair_interactions import PairInteractions, PairLaw
+from carom.systems.shape import refuse_kind
 
 _MATERIALISED = 3  # interactions on at least this part of the coordinates are written to memory once, not recomputed
 
@@ -70,6 +75,38 @@ class Interactions(eqx.Module):
         self.weight = jnp.asarray(reals(weight, "Interactions: weight", "a number or one per interaction"))
         self.where = (where.start, where.stop)
         self.relative = bool(relative)
+
+    @staticmethod
+    def between(
+        bodies: Bodies,
+        law: PairLaw,
+        *,
+        search: AbstractSearch,
+        data: Any = None,
+        places: Any = None,
+        dimension: int | None = None,
+        friction: CundallStrack | None = None,
+    ) -> PairInteractions:
+        """The energies of all pairs of bodies that a search names, along the lines that join them.
+
+        Args:
+            bodies: how coordinates are cut into bodies; the first of each are its place.
+            law: one of `carom.laws`: `hertz_pair`, `power_pair(exponent)`, `spring_pair`, or a `PairLaw` of your own.
+            search: `carom.Fixed(edges)`, `carom.Lattice(...)` or `carom.AllPairs()`, or, for bodies that come and go,
+                `carom.CellList(...)`.
+            data: what the law is given of each body, one number for all or one per body: (radius, modulus) of beads.
+            places: where bodies are when their coordinates are zero, one row each; None: coordinates are positions.
+            dimension: how many coordinates of a body are its place; None: as many as places or the box have, or all.
+            friction: `carom.laws.CundallStrack(...)` for bodies that turn: friction whose pairs remember their slip.
+
+        Example:
+            >>> beads, row = carom.Bodies(3, dof=2), [[0, 0], [2, 0], [4, 0]]
+            >>> edges = carom.Fixed([[0, 1], [1, 2]])
+            >>> carom.Interactions.between(beads, carom.laws.hertz_pair, data=(1.0, 1.0), search=edges, places=row)
+        """
+        if friction is not None:
+            refuse_kind(friction, CundallStrack, "friction", "carom.laws.CundallStrack(...)")
+        return PairInteractions.of(bodies, law, data, search, places, dimension, friction)
 
     @property
     def span(self) -> int | None:

@@ -11,24 +11,26 @@ from functools import reduce
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
-from carom.pairs import Capacity, CellList, Pairs, coloured, grown, moved, padded
+from carom.pairs import Capacity, CellList, Pairs, grown, moved, padded
 from carom.pairs.lists import NOT_FINITE
 from carom.running.compiled import compiled
 from carom.solvers.body_directions import BodyDirections
 from carom.state import State
-from carom.systems.body_contacts import Listed, PairContacts
 
 _AHEAD = 1.01  # of what the step ahead is known to move bodies
 _MORE = 1.2  # of what a step moved bodies that left its list
 
 
 class PairData(eqx.Module):
-    """The lists of a system's groups of contacts (None for those without), and what is remembered of each contact.
+    """The lists of a system's groups of pairs (None for those without), and what is remembered of each pair.
 
-    `found` are the lists, `force` the mean forces of the last step (R, K), `margin` how far lists look beyond the reach
+    Groups are those of contacts, then those of the potential. `found` are the lists, `force` the mean forces of the
+    last step (R, K) of contacts, the history (R, K) of interactions, `margin` how far lists look beyond the reach
     of bodies, `least` the margin that the next lists must have, `unsolved` the steps that were not solved well enough,
     `depths` the largest penetration of all steps and the sum of their means.
     """
@@ -42,10 +44,9 @@ class PairData(eqx.Module):
     capacity: tuple[Capacity | None, ...] = eqx.field(static=True)
 
     @property
-    def lists(self) -> tuple[Listed | None, ...]:
-        """What groups of contacts know of their lists."""
-        both = zip(self.found, self.capacity)
-        return tuple(pairs and room and Listed.of(pairs, room.colours) for pairs, room in both)
+    def lists(self) -> tuple[tuple[Pairs | None, tuple[int, ...]], ...]:
+        """What groups know of their lists: the pairs, and the most of every colour."""
+        return tuple((pairs, room.colours if room else ()) for pairs, room in zip(self.found, self.capacity))
 
     def forces(self, W: BodyDirections) -> Array:
         """The forces of the last step, in the order of rows."""
@@ -73,11 +74,6 @@ class PairData(eqx.Module):
         return PairData(tuple(lists), tuple(force), self.margin, self.least, self.unsolved, self.depths, rooms)
 
 
-def places(group: PairContacts, q: Array) -> Array:
-    """The places of a group's bodies."""
-    return group.bodies.positions(q)[:, : group.shape.dimension]
-
-
 def stale(system: Any, state: State, pairs: PairData, h: Array) -> Array:
     """Whether lists lack a pair for want of room, or may lack one here or after a step h with these velocities."""
     rate = system.rate(state.t, state.q, state.v)
@@ -88,7 +84,7 @@ def stale(system: Any, state: State, pairs: PairData, h: Array) -> Array:
 def left(system: Any, t: Array, q: Array, pairs: PairData) -> Array:
     """Whether lists may lack a pair there; never without numbers."""
     now = [
-        _search(group, pairs.margin).stale(found, places(group, q), system.epoch + t)
+        _search(group, pairs.margin).stale(found, group.positions(q), system.epoch + t)
         for group, found in _lists(system, pairs)
     ]
     return jnp.any(jnp.stack(now)) & jnp.all(jnp.isfinite(q))
@@ -99,13 +95,13 @@ def relisted(system: Any, state: State, pairs: PairData, h: Array) -> PairData:
     ahead = state.moved(state.t + h, state.q + h * system.rate(state.t, state.q, state.v), state.v)
     margin = jnp.maximum(pairs.least, _AHEAD * _nearer(system, state, ahead))
     lists, force = [], []
-    for group, old, own, room in zip(system.contact_groups, pairs.found, pairs.force, pairs.capacity):
+    for group, old, own, room in zip(system.pair_groups, pairs.found, pairs.force, pairs.capacity):
         if old is None or room is None:
             lists.append(None)
             force.append(own)
             continue
         search = _search(group, margin)
-        new = coloured(search.find(places(group, state.q), system.epoch + state.t, room), room)
+        new = group.listed(search.find(group.positions(state.q), system.epoch + state.t, room), room)
         lists.append(new)
         force.append(moved(old, new, own.T).T)
     kept = (pairs.unsolved, pairs.depths, pairs.capacity)
@@ -125,6 +121,28 @@ def lists_at(system: Any, state: State, pairs: PairData, h: Array) -> PairData:
 _relisted = compiled(relisted)
 
 
+def listed_energies(system: Any, t: Any, q: Any, v: Any, pairs: PairData) -> tuple[Array, Array]:
+    """Kinetic and potential energy of rows, each with lists of its own."""
+    while True:
+        kinetic, potential, trouble = _energies(system, t, q, v, pairs)
+        short = np.flatnonzero(np.asarray(trouble) & ~NOT_FINITE)
+        if not short.size:
+            return kinetic, potential
+        row = short[0]
+        pairs = lists_at(system, State(q[row], v[row], t[row]), pairs, jnp.zeros(()))
+
+
+@compiled
+def _energies(system: Any, t: Any, q: Any, v: Any, pairs: PairData) -> tuple[Array, Array, Array]:
+    def one(row: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        t, q, v = row
+        found = relisted(system, State(q, v, t), pairs, jnp.zeros(()))
+        seen = system.since(system.epoch, found)
+        return seen.kinetic_energy(t, q, v), seen.potential_energy(t, q), found.trouble
+
+    return jax.lax.map(one, (jnp.asarray(t), jnp.asarray(q), jnp.asarray(v)))
+
+
 def wider(system: Any, before: State, after: State, pairs: PairData) -> PairData:
     """The same lists after a step that left them: the next ones look as far as it went, and farther than these."""
     least = _MORE * jnp.maximum(_nearer(system, before, after), pairs.margin)
@@ -134,18 +152,18 @@ def wider(system: Any, before: State, after: State, pairs: PairData) -> PairData
 def _nearer(system: Any, before: State, after: State) -> Array:
     """How much nearer two bodies come at most."""
     near = []
-    for group in system.contact_groups:
-        if isinstance(group, PairContacts) and isinstance(group.search, CellList):
-            ends = ((places(group, state.q), system.epoch + state.t) for state in (before, after))
+    for group in system.pair_groups:
+        if isinstance(getattr(group, "search", None), CellList):
+            ends = ((group.positions(state.q), system.epoch + state.t) for state in (before, after))
             near.append(group.search.nearer(*(x for end in ends for x in end)))
     return jnp.max(jnp.stack([jnp.zeros(()), *near]))
 
 
-def _lists(system: Any, pairs: PairData) -> list[tuple[PairContacts, Pairs]]:
-    return [(group, found) for group, found in zip(system.contact_groups, pairs.found) if found is not None]
+def _lists(system: Any, pairs: PairData) -> list[tuple[Any, Pairs]]:
+    return [(group, found) for group, found in zip(system.pair_groups, pairs.found) if found is not None]
 
 
-def _search(group: PairContacts, margin: Array) -> Any:
+def _search(group: Any, margin: Array) -> Any:
     """A group's search with the margin as its skin, if that is larger."""
     if not isinstance(group.search, CellList):
         return group.search

@@ -14,8 +14,10 @@ from jaxtyping import Array
 from carom.arguments import UserFunction, is_traced, judged, names_of, user_function
 from carom.state import Numbers, reals, strong
 from carom.systems.interactions import Interactions
+from carom.systems.pair_interactions import PairInteractions
 
-Part = Interactions | UserFunction
+Part = Interactions | PairInteractions | UserFunction
+INTERACTIONS = (Interactions, PairInteractions)
 CONSERVATIVE = "conservative"
 
 
@@ -85,12 +87,12 @@ def _first_bad(values: np.ndarray, bad: np.ndarray) -> str:
 
 def given_part(value: Any, role: str) -> Part:
     """A part of the potential."""
-    return value if isinstance(value, Interactions) else user_function(value, role, ("q",), ("t", "q"))
+    return value if isinstance(value, INTERACTIONS) else user_function(value, role, ("q",), ("t", "q"))
 
 
 def given_rate(value: Any, name: str, potential: Mapping[str, Part]) -> Array | Part:
     """Rate damping: coefficients of a part of the potential, or a potential of its own."""
-    if isinstance(value, Interactions) or callable(value):
+    if isinstance(value, INTERACTIONS) or callable(value):
         return given_part(value, f"rate_damping '{name}'")
     if name not in potential:
         msg = f"rate_damping names '{name}', but the potential has the parts {names_of(list(potential))}"
@@ -103,7 +105,7 @@ def given_rate(value: Any, name: str, potential: Mapping[str, Part]) -> Array | 
             raise ValueError(msg)
 
     gamma = judged(gamma, judge)
-    if gamma.ndim and not isinstance(potential[name], Interactions):
+    if gamma.ndim and not isinstance(potential[name], INTERACTIONS):
         msg = f"rate_damping['{name}']: one value per interaction needs a potential given as Interactions"
         raise ValueError(msg)
     return jnp.asarray(gamma)

@@ -40,8 +40,8 @@ from carom.names import register
 from carom.running.compiled import compiled
 from carom.state import Info, State, Step
 from carom.systems.features import Feature
-from carom.systems.interactions import Interactions
 from carom.systems.system import System
+from carom.systems.terms import INTERACTIONS
 
 STARTS = ("jump-free", "one-step")
 
@@ -83,7 +83,7 @@ class PseudoEnergy(LimitedMethod):
     beyond_limit: bool = eqx.field(default=False, static=True)
     corrections: int = eqx.field(default=1, static=True)
 
-    handles = frozenset({Feature.MASS_MATRIX, Feature.FORCES, Feature.RATE_DAMPING})
+    handles = frozenset({Feature.MASS_MATRIX, Feature.FORCES, Feature.RATE_DAMPING, Feature.MOVING_PAIRS})
     gives = frozenset({Gives.WHOLE_STEPS, Gives.MOMENTUM_JUMP})
     derivative = Derivative.EXACT
 
@@ -174,7 +174,7 @@ def pseudo_energies(solution: Any, energy: np.ndarray, jump: np.ndarray) -> dict
 def evaluations(system: System, n: int, quadrature: str) -> int:
     """Interactions times new quadrature points; a potential given as a function counts as one interaction."""
     parts = system.potential.values()
-    return rule(quadrature).evaluations * sum(p.count(n) if isinstance(p, Interactions) else 1 for p in parts)
+    return rule(quadrature).evaluations * sum(p.count(n) if isinstance(p, INTERACTIONS) else 1 for p in parts)
 
 
 def _is_driven(system: System) -> bool:

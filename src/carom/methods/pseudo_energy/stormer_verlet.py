@@ -2,7 +2,8 @@
 
     v^{n+1/2} = v^n + h/2 M^{-1} f(q^n),   q^{n+1} = q^n + h v^{n+1/2},   v^{n+1} = v^{n+1/2} + h/2 M^{-1} f(q^{n+1})
 
-Between nodes this is the leapfrog of Remark 7 for constant steps.
+Between nodes this is the leapfrog of Remark 7 for constant steps. Friction with memory acts before and after
+(`carom.systems.pair_friction`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from carom.methods.stability import LimitedMethod
 from carom.names import register
 from carom.state import Info, State, Step
 from carom.systems.features import Feature
+from carom.systems.pair_friction import kick
 from carom.systems.system import System
 
 
@@ -35,7 +37,7 @@ class StormerVerlet(LimitedMethod):
 
     beyond_limit: bool = eqx.field(default=False, static=True)
 
-    handles = frozenset({Feature.MASS_MATRIX})
+    handles = frozenset({Feature.MASS_MATRIX, Feature.MOVING_PAIRS, Feature.PAIR_MEMORY})
     gives = frozenset({Gives.WHOLE_STEPS, Gives.BACKWARD})
     derivative = Derivative.EXACT
 
@@ -50,8 +52,11 @@ class StormerVerlet(LimitedMethod):
 
     def step(self, system: System, state: State, memory: Array, h: Array) -> Step:
         """One step."""
-        half = state.v + 0.5 * h * memory
+        friction = kick(system, state, h)
+        start = friction.on(state)
+        half = start.v + 0.5 * h * memory
         q = state.q + h * half
         a = system.mass_solve(state.t, q, system.conservative_force(state.t, q))
         count = evaluations(system, q.size, "midpoint")
-        return Step(state.moved(state.t + h, q, half + 0.5 * h * a), a, Info(evaluations=jnp.int32(count)))
+        step = Step(state.moved(state.t + h, q, half + 0.5 * h * a), a, Info(evaluations=jnp.int32(count)))
+        return friction.ended(state, step)

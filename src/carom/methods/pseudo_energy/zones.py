@@ -22,7 +22,9 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.arguments import names_of
+from carom.systems.flat_pairs import flat
 from carom.systems.interactions import Interactions
+from carom.systems.pair_interactions import PairInteractions
 from carom.systems.system import System
 
 Named = str | tuple[str, ...] | tuple[int, ...]  # a range of particles is the string "start:stop"
@@ -187,14 +189,16 @@ def levels(system: System, n: int, fast: Sequence[Named], shift: int) -> np.ndar
 
 def interactions_of(system: System) -> dict[str, Interactions]:
     """The parts of the potential, refused unless all are interactions."""
-    functions = [name for name, part in system.potential.items() if not isinstance(part, Interactions)]
+    fixed = {n: flat(p) for n, p in system.potential.items() if isinstance(p, PairInteractions) and not p.is_listed}
+    parts = {**system.potential, **fixed}
+    functions = [name for name, part in parts.items() if not isinstance(part, Interactions)]
     if functions or not system.potential:
         msg = (
             "AsynchronousPseudoEnergy needs a potential given as carom.Interactions, to know which particles "
             f"they touch; {names_of(functions)} is a function"
         )
         raise ValueError(msg)
-    return system.potential  # pyright: ignore
+    return parts  # pyright: ignore
 
 
 def interaction_rows(part: Interactions, n: int) -> np.ndarray:

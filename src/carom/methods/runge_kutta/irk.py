@@ -16,12 +16,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from carom.methods.runge_kutta.jacobians import neighbour_jacobian as neighbour_jacobian
+from carom.methods.runge_kutta.jacobians import stage_jacobians
 from carom.methods.runge_kutta.stages import TableauMethod
 from carom.names import register
 from carom.solvers.newton import Newton, Root
 from carom.solvers.small import times
 from carom.solvers.stages import Pair, StageEquations, solve_stages, spectrum
-from carom.solvers.structure import Tridiagonal, acceleration_jacobian
 from carom.state import Info, State, Status, Step
 from carom.systems.system import System
 from carom.tableaux import Tableau, embedded
@@ -63,10 +64,7 @@ class IRK(TableauMethod):
             A=A[first:, first:],
             h=h,
             offset=jax.tree.map(lambda f: h * jnp.outer(jnp.sum(A[first:, :first], 1), f), rates),
-            tridiagonal=system.is_tridiagonal,
-            q_in_rate=system.shift is not None,
-            v_in_force=velocity_in_force(system),
-            stiffness=neighbour_jacobian(system) if not velocity_in_force(system) else None,
+            **stage_jacobians(system),
         )
         guess = jax.tree.map(lambda f: h * jnp.outer(c[first:], f), rates)
         root = solve_stages(equations, guess, rates, self.newton, spectrum(tab.A[first:, first:]))
@@ -99,26 +97,6 @@ class FirstOrder(eqx.Module):
     def __call__(self, t: Array, q: Array, v: Array) -> tuple[Array, Array]:
         """Rates of q and v."""
         return self.system.rate(t, q, v), self.system.acceleration(t, q, v)
-
-
-def velocity_in_force(system: System) -> bool:
-    """Whether M v' depends on v in the variables the method steps."""
-    return system.shift is None and bool(system.rate_damping or system.forces)
-
-
-class NeighbourJacobian(eqx.Module):
-    """Q -> d/dq of the accelerations of a chain of neighbours."""
-
-    system: System
-
-    def __call__(self, q: Array) -> Tridiagonal:
-        """The Jacobian at q."""
-        return acceleration_jacobian(*self.system.neighbour_stiffness(q), self.system.mass)
-
-
-def neighbour_jacobian(system: System) -> NeighbourJacobian | None:
-    """The Jacobian of the accelerations of a chain of neighbours; None for other systems."""
-    return NeighbourJacobian(system) if system.is_tridiagonal and system.has_neighbour_potential else None
 
 
 def newton_info(root: Root, settings: Newton, stages: int) -> Info:

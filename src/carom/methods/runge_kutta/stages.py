@@ -6,6 +6,7 @@ import equinox as eqx
 
 from carom.methods.base import SMOOTH, AbstractMethod, Derivative, Gives
 from carom.state import State
+from carom.systems.features import Feature
 from carom.systems.system import System
 from carom.tableaux import Tableau, embedded
 
@@ -15,7 +16,7 @@ class TableauMethod(AbstractMethod):
 
     tableau: Tableau = eqx.field(static=True)
 
-    handles = SMOOTH
+    handles = SMOOTH | {Feature.MOVING_PAIRS}
     derivative = Derivative.EXACT
 
     @property

@@ -7,11 +7,13 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.methods.base import SMOOTH, AbstractMethod, Derivative, Gives
-from carom.methods.runge_kutta.irk import FirstOrder, neighbour_jacobian, newton_info, velocity_in_force
+from carom.methods.runge_kutta.irk import FirstOrder, newton_info
+from carom.methods.runge_kutta.jacobians import stage_jacobians
 from carom.names import register
 from carom.solvers.newton import Newton
 from carom.solvers.stages import Spectrum, StageEquations, solve_stages
 from carom.state import State, Step
+from carom.systems.features import Feature
 from carom.systems.system import System
 
 
@@ -30,7 +32,7 @@ class Theta(AbstractMethod):
     theta: float = 0.5
     newton: Newton = Newton()
 
-    handles = SMOOTH
+    handles = SMOOTH | {Feature.MOVING_PAIRS}
     gives = frozenset({Gives.WHOLE_STEPS, Gives.BACKWARD})
     derivative = Derivative.EXACT
 
@@ -59,10 +61,7 @@ class Theta(AbstractMethod):
             A=jnp.asarray(self.theta)[None, None],
             h=h,
             offset=jax.tree.map(lambda f: h * (1 - self.theta) * f[None], rates),
-            tridiagonal=system.is_tridiagonal,
-            q_in_rate=system.shift is not None,
-            v_in_force=velocity_in_force(system),
-            stiffness=neighbour_jacobian(system) if not velocity_in_force(system) else None,
+            **stage_jacobians(system),
         )
         guess = jax.tree.map(lambda f: h * f[None], rates)
         root = solve_stages(equations, guess, rates, self.newton, one_stage(self.theta))

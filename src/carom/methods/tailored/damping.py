@@ -17,11 +17,12 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.arguments import names_of
+from carom.methods.runge_kutta.jacobians import PairJacobian, has_pair_blocks
 from carom.solvers.structure import Tridiagonal, acceleration_jacobian
 from carom.state import State
 from carom.systems.interactions import Interactions
 from carom.systems.system import System
-from carom.systems.terms import Part
+from carom.systems.terms import INTERACTIONS, Part
 
 
 def damping_of(system: System, part: str) -> Array:
@@ -63,7 +64,7 @@ class Blend(eqx.Module):
         """The energy of all parts, with their weights."""
         system, total = self.system, jnp.zeros((), q.dtype)
         for name, part, weight in self.parts:
-            if isinstance(part, Interactions):
+            if isinstance(part, INTERACTIONS):
                 total = total + (part.scaled(weight)(q) if weight.ndim else weight * part(q))
             else:
                 plain = system.part_energy(name, t, q) if name else part(system.given, t=t, q=q)
@@ -77,9 +78,11 @@ class Blend(eqx.Module):
             f = f + self.whole * self.system.applied_force(t, q, v)
         return self.system.mass_solve(t, q, f)
 
-    def jacobian(self) -> ChainJacobian | None:
-        """That of a chain of neighbours; None for other systems."""
+    def jacobian(self) -> ChainJacobian | PairJacobian | None:
+        """That of a chain of neighbours, or of pairs of bodies; None for other systems."""
         system, parts = self.system, [part for _, part, _ in self.parts]
+        if has_pair_blocks(system):
+            return PairJacobian(system, {name: weight for name, _, weight in self.parts if name})
         chain = system.is_tridiagonal and system.has_neighbour_potential
         if not chain or not all(isinstance(p, Interactions) for p in parts):
             return None

@@ -45,7 +45,9 @@ from carom.systems.system import System
 from carom.systems.terms import Part
 from carom.tableaux.tailored import midpoint_weights, tailored_coefficients, tailored_part
 
-_HANDLES = frozenset({Feature.RATE_DAMPING, Feature.MASS_MATRIX, Feature.EXPLICIT_TIME, Feature.FORCES})
+_HANDLES = frozenset(
+    {Feature.RATE_DAMPING, Feature.MASS_MATRIX, Feature.EXPLICIT_TIME, Feature.FORCES, Feature.MOVING_PAIRS}
+)
 
 
 class ScaledVelocity(eqx.Module):

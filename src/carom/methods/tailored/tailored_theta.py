@@ -31,6 +31,7 @@ from carom.solvers.newton import Newton
 from carom.solvers.stages import PositionStages, solve_positions
 from carom.state import State, Step
 from carom.systems.features import Feature
+from carom.systems.pair_friction import kick
 from carom.systems.system import System
 
 
@@ -60,7 +61,16 @@ class TailoredTheta(AbstractMethod):
     newton: Newton = Newton()
     convergent: bool = eqx.field(default=False, static=True)
 
-    handles = frozenset({Feature.RATE_DAMPING, Feature.EXPLICIT_TIME, Feature.MASS_MATRIX, Feature.FORCES})
+    handles = frozenset(
+        {
+            Feature.RATE_DAMPING,
+            Feature.EXPLICIT_TIME,
+            Feature.MASS_MATRIX,
+            Feature.FORCES,
+            Feature.MOVING_PAIRS,
+            Feature.PAIR_MEMORY,
+        }
+    )
     gives = frozenset({Gives.WHOLE_STEPS, Gives.LOCAL_ERROR})
     derivative = Derivative.EXACT
     least_growth = 1.5
@@ -88,7 +98,11 @@ class TailoredTheta(AbstractMethod):
         """No memory: (43) is inverted exactly at every step."""
 
     def step(self, system: System, state: State, memory: None, h: Array) -> Step:
-        """One step."""
+        """One step; friction with memory acts before and after it."""
+        friction = kick(system, state, h)
+        return friction.ended(state, self._step(system, friction.on(state), h))
+
+    def _step(self, system: System, state: State, h: Array) -> Step:
         C = dissipation(declared_damping(system), h, self.convergent)
         theta, one, none = 0.5 + C, jnp.ones(()), jnp.zeros(())  # (41)
         undamped = none if self.mu is None else h * (theta - jnp.asarray(self.mu))

@@ -6,6 +6,7 @@ Every item is a function without arguments that returns its claims and a figure.
 from carom.papers.claims import Item
 from carom.papers.james2020.comparison import fig10, fig11
 from carom.papers.james2020.cradle import fig4, fig5
+from carom.papers.james2020.crystals import crystals
 from carom.papers.james2020.dimer import fig7, fig8, fig9, table1
 from carom.papers.james2020.outlook import programme
 from carom.papers.james2020.theory import a1, restitution
@@ -26,4 +27,5 @@ items: dict[str, Item] = {
     "fig11": fig11,
     "a1": a1,
     "outlook": programme,
+    "crystals": crystals,
 }

@@ -6,6 +6,7 @@ system of your own goes to `carom.report(sol, path, drawing=my_drawing)`.
 
 from carom.reports.drawings import bodies as bodies
 from carom.reports.drawings import chains as chains
+from carom.reports.drawings import crystals as crystals
 from carom.reports.drawings import many_bodies as many_bodies
 from carom.reports.drawings import mechanisms as mechanisms
 from carom.reports.drawings import rigid as rigid

@@ -1,0 +1,70 @@
+"""Section 5, the outlook: two-dimensional granular crystals with the tailored methods, and what is exact about them."""
+
+from __future__ import annotations
+
+import jax.numpy as jnp
+import numpy as np
+from matplotlib.figure import Figure
+
+from carom.methods.runge_kutta.jacobians import PairJacobian
+from carom.models.crystals import HEXAGONAL, hexagonal_crystal
+from carom.papers.claims import Claim, within
+from carom.papers.james2020 import common
+from carom.plots import COLOURS, canvas, styled
+from carom.state import State
+from carom.systems.system import System
+
+_OVERLAP = 0.05
+_SHAPE = (6, 5)
+
+
+def crystal(damping: float, velocity: float = 0.01) -> tuple[System, State]:
+    """A precompressed periodic crystal of beads of diameter, mass and Hertz stiffness 1."""
+    unit = {"radius": 0.5, "young": 3 * 0.91, "poisson": 0.3, "density": 6 / np.pi}
+    hit = {"damping": damping, "precompression": _OVERLAP, "periodic": True, "impact_velocity": velocity}
+    return hexagonal_crystal(*_SHAPE, **unit, **hit)
+
+
+def dispersion_residual() -> float:
+    """The largest difference between the eigenvalues of the stiffness and those of D(k), relative to the largest."""
+    system, state = crystal(0.0)
+    matrix = PairJacobian(system, None)(jnp.zeros_like(state.q)).dense()
+    d, vectors = 1 - _OVERLAP, (1 - _OVERLAP) * np.asarray(HEXAGONAL[0])
+    F, k, found = _OVERLAP**1.5, 1.5 * _OVERLAP**0.5, []
+    waves = 2 * np.pi * np.linalg.inv(vectors).T / np.asarray(_SHAPE)[:, None]
+    for place in np.ndindex(*_SHAPE):
+        D = np.zeros((2, 2))
+        for bond in np.asarray(HEXAGONAL[1]) @ vectors:
+            along = np.outer(bond, bond) / d**2
+            D += 2 * (1 - np.cos((place @ waves) @ bond)) * (k * along - F / d * (np.eye(2) - along))
+        found += np.linalg.eigvalsh(D).tolist()
+    eigenvalues = np.linalg.eigvalsh(-np.asarray(matrix))
+    return float(np.abs(np.sort(found) - eigenvalues).max() / eigenvalues.max())
+
+
+@styled
+def crystals() -> tuple[list[Claim], Figure]:
+    """Tailored methods on a damped hexagonal crystal, the damping proportional to the step."""
+    h = np.array([0.4, 0.2, 0.1, 0.05])
+    systems, states = zip(*(crystal(0.25 * float(x)) for x in h))
+    reference = common.references(systems, states[0], 8.0, 0.0025, 0.05)
+    schemes = {"theta, (34)": common.THETA, "IRK, (44)": common.TAILORED}
+    errors = {
+        name: common.largest_errors(common.run(scheme, systems, states[0], 8.0, h), reference)
+        for name, scheme in schemes.items()
+    }
+    orders, residual = common.slopes(h, errors, 0.2), dispersion_residual()
+    note = "the paper names it as a prospect and prints no number; its orders on chains are 2 and 3"
+    claims = [
+        within(
+            "order of the tailored theta method on a damped hexagonal crystal", 1.75, 2.25, orders["theta, (34)"], note
+        ),
+        within("order of the tailored IRK method there", 2.75, 3.25, orders["IRK, (44)"], note),
+        Claim("eigenvalues of its stiffness less those of D(k)", "0", residual, residual < 1e-10, "relative"),
+    ]
+    figure, axes = canvas(width=6.4, height=3.8)
+    for (name, error), colour in zip(errors.items(), ("blue", "orange")):
+        axes[0, 0].loglog(h, error, "o-", color=COLOURS[colour], label=name)
+    axes[0, 0].set(xlabel="$h$", ylabel="largest error")
+    axes[0, 0].legend()
+    return claims, figure
