@@ -24,6 +24,8 @@ SLOW = (
     "13_identify_the_woodpecker",
     "14_granular_protector",
     "15_branch_of_a_shaken_ball",
+    "16_beads_in_free_flight",
+    "17_pulse_in_a_crystal",
 )
 
 

@@ -74,5 +74,5 @@ def test_order_conditions_and_stability_of_the_appendix():
 
 
 def test_every_figure_and_table_of_the_paper_is_an_item_with_a_title():
-    assert set(items) == {"restitution", "table1", "a1", "outlook", *(f"fig{n}" for n in range(2, 12))}
+    assert set(items) == {"restitution", "table1", "a1", "outlook", "crystals", *(f"fig{n}" for n in range(2, 12))}
     assert all((item.__doc__ or "").strip().splitlines()[0].endswith(".") for item in items.values())

@@ -11,15 +11,18 @@ import pytest
 import carom
 from carom.models.registry import registry
 
+# places of many bodies, and their lists, follow from sizes
+PLACED = {
+    "many_bodies": {"friction", "restitution", "gravity", "speed"},
+    "crystals": {"young", "poisson", "density", "damping", "stiffness", "medium_density", "impact_velocity"},
+}
+
 
 def _numbers_of(build):
     """Arguments of a model that are numbers, and those that only choose its shape."""
     parameters = inspect.signature(build).parameters.values()
     given = {p.name: np.asarray(p.default) for p in parameters if not isinstance(p.default, (int, str, type))}
-    many = (
-        build.__module__ == "carom.models.many_bodies"
-    )  # the places of many bodies, and their lists, follow from sizes
-    wanted = {"friction", "restitution", "gravity", "speed"} if many else given.keys() - {"exponent"}
+    wanted = PLACED.get(build.__module__.rpartition(".")[2], given.keys() - {"exponent"})
     return {name: value for name, value in given.items() if value.dtype.kind == "f" and name in wanted}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
-from carom.arguments import numbers, plain_entries, plain_numbers, real
+from carom.arguments import is_traced, numpy_for, plain_entries, plain_numbers, real
 from carom.bodies import Bodies
 from carom.laws import hertz_pair, modulus, spring_pair
 from carom.models.granular import _count
@@ -48,8 +48,9 @@ def _crystal(
     E, rho = _material(*material, len(beads))
     contact = Interactions.between(beads, hertz_pair, data=(r, E), search=lattice)
     m = 4 / 3 * np.pi * r**3 * rho
-    v = np.zeros((*shape, len(shape)))
-    v[(0, *(n // 2 for n in shape[1:]), 0)] = real(plain_numbers(impact_velocity, "impact_velocity"))
+    hit = np.zeros((*shape, len(shape)))
+    hit[(0, *(n // 2 for n in shape[1:]), 0)] = 1.0
+    v = real(plain_numbers(impact_velocity, "impact_velocity")) * hit
     system = System(
         beads.mass(*(m,) * len(shape)), {"contact": contact}, rate_damping=_damped("contact", damping), units="m"
     )
@@ -64,8 +65,8 @@ def _material(young: Numbers, poisson: Numbers, density: Numbers, count: int) ->
 
 
 def _damped(part: str, damping: Numbers) -> dict[str, Any] | None:
-    gamma = numbers(damping, "damping", size=1, nonnegative=True)
-    return {part: gamma} if float(gamma) > 0 else None
+    gamma = plain_numbers(damping, "damping", size=1, nonnegative=True)
+    return {part: gamma} if is_traced(gamma) or float(gamma) > 0 else None
 
 
 @model(t1=0.0004, h=1e-06, method="StormerVerlet()", save_every=4)
@@ -175,8 +176,8 @@ def disordered_packing(
     search = CellList(2 * size, 0.3 * size, Periodic([size * length, size * length]))
     contact = Interactions.between(beads, hertz_pair, data=(size * r, E), search=search)
     m = 4 / 3 * np.pi * (size * r) ** 3 * rho
-    v = np.zeros((count, 2))
-    v[np.argmin(np.sum((unit - 0.5 * length) ** 2, 1)), 0] = impact_velocity
+    middle = np.argmin(np.sum((unit - 0.5 * length) ** 2, 1))
+    v = real(plain_numbers(impact_velocity, "impact_velocity")) * np.outer(np.arange(count) == middle, [1.0, 0.0])
     system = System(beads.mass(m, m), {"contact": contact}, rate_damping=_damped("contact", damping), units="m")
     return system, State(size * unit.ravel(), v.ravel())
 
@@ -244,10 +245,10 @@ def granular_layer(
         if len(edges[name])
     }
     held = np.arange(2 * number[-1, 0], 2 * number.size)
-    potential["ground"] = Interactions(spring, indices=held[:, None], data=np.full(held.size, k))
-    m = np.where(np.arange(number.size) < n, 1.0, medium_density) * 4 / 3 * np.pi * r**3 * density
-    v = np.zeros((number.size, 2))
-    v[0] = impact_velocity * np.array([1.0, -1.0])
+    potential["ground"] = Interactions(spring, indices=held[:, None], data=k * np.ones(held.size))
+    share = numpy_for(medium_density).where(np.arange(number.size) < n, 1.0, medium_density)
+    m = share * 4 / 3 * np.pi * r**3 * density
+    v = impact_velocity * np.outer(np.arange(number.size) == 0, [1.0, -1.0])
     return System(bodies.mass(m, m), potential, units="m"), State(np.zeros(v.size), v.ravel())
 
 

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from carom.arguments import plain_numbers
+from carom.arguments import is_traced, plain_numbers
 from carom.pairs.boxes import AbstractBox, Columns, Open
 from carom.pairs.lists import CANDIDATES, PAIRS, Capacity, Need, Pairs, buckets, listed
 from carom.pairs.searches import AbstractSearch
@@ -53,12 +53,12 @@ class CellList(AbstractSearch):
             msg = f"CellList: box must be None, carom.Periodic or carom.LeesEdwards, got {type(box).__name__}"
             raise TypeError(msg)
         self.box = Open() if box is None else box
-        far = float(diameters.max() + margin)
+        far = diameters.max() + margin
         for k, length in enumerate(self.box.lengths):
-            if length is not None and float(length) < 2 * far:
+            if length is not None and not is_traced(far, length) and float(length) < 2 * far:
                 msg = (
                     f"CellList: lengths[{k}] = {float(length):g} of the box must be at least twice reach + skin = "
-                    f"{far:g}: otherwise a body may touch two images of another"
+                    f"{float(far):g}: otherwise a body may touch two images of another"
                 )
                 raise ValueError(msg)
         self.reach, self.skin = jnp.asarray(diameters), jnp.asarray(margin).reshape(())

@@ -115,7 +115,9 @@ def filled(template: str, data: dict[str, Any]) -> str:
     """
     told = {"title": html.escape(data["title"])}
     told["data"] = json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-    return re.sub(r"\{\{([\w.]+)\}\}", lambda place: told.get(place[1]) or _asset(place[1]), _asset(template))
+    return re.sub(
+        r"\{\{([\w.]+)\}\}", lambda place: told[place[1]] if place[1] in told else _asset(place[1]), _asset(template)
+    )
 
 
 def _asset(name: str) -> str:

@@ -17,6 +17,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from carom.solvers.bonds import AbstractBonds
+from carom.solvers.roots import repeated
 
 Columns = list[Array]
 _ACCURACY = 1e-4  # of a solve, relative: each update of Newton's method gains as much
@@ -146,7 +147,7 @@ def conjugate_gradients(product: Any, precondition: Any, b: Array) -> Array:
 
     z = precondition(b)
     start = (jnp.zeros_like(b), b, z, jnp.sum(b * z), jnp.zeros((), jnp.int32))
-    return jax.lax.while_loop(goes_on, improve, start)[0]
+    return repeated(goes_on, improve, start)[0]
 
 
 def _place(i: int, j: int, d: int) -> int:
