@@ -87,9 +87,9 @@ def test_skin_changes_no_motion():
 @pytest.mark.slow
 def test_small_first_lists_are_made_roomier_and_change_no_bit(monkeypatch):
     radii, state = start(5)
-    roomy = run(listed(radii), state, steps=30)
+    roomy = run(listed(radii), state, steps=60)
     monkeypatch.setattr(listing, "tight", lambda pairs: tight(pairs)._replace(colours=tight(pairs).colours[:1]))
-    small = run(listed(radii), state, steps=30)
+    small = run(listed(radii), state, steps=60)
     for column in ("q", "v"):
         np.testing.assert_array_equal(getattr(small, column), getattr(roomy, column))
 
