@@ -77,6 +77,7 @@ def test_fast_bodies_and_long_steps_miss_no_pair(seed):
     np.testing.assert_allclose(sparse.v, dense.v, atol=1e-10 * np.abs(dense.v).max())
 
 
+@pytest.mark.slow
 def test_skin_changes_no_motion():
     radii, state = start(4)
     near, far = (run(listed(radii, skin=skin), state) for skin in (0.05, 0.5))

@@ -280,6 +280,7 @@ def test_grains_that_begin_deep_inside_each_other_are_warned_of():
         warn_of_overlaps(system, carom.State([0.0, 0.0, 0.8, 0.0, 9.0, 0.0], np.zeros(6)), None, 0.0)
 
 
+@pytest.mark.slow
 def test_a_pulse_in_a_crystal_is_seen_by_its_forces_and_its_front():
     crystal, state = carom.models.hexagonal_crystal(8, 7)
     sol = carom.simulate(crystal, state, carom.StormerVerlet(), t1=1e-4, h=1e-6, save_every=10)
