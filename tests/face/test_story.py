@@ -13,7 +13,7 @@ from carom.cli import runs
 from carom.files.datasets import attributes
 from carom.files.text import record
 from carom.plain import describe, spelt
-from carom.reports.curves import names_of
+from carom.reports.curves import names_of, plots
 from carom.reports.data import payload, picture_of
 
 from .test_cli import called
@@ -221,3 +221,12 @@ def test_help_names_defaults(monkeypatch, capsys):
 def test_a_figure_is_a_picture_in_a_notebook(block):
     assert carom.plots.overview(block)._repr_png_().startswith(b"\x89PNG")
     assert attributes(block)["choice"]
+
+
+def test_of_a_crystal_those_beads_are_drawn_that_move():
+    crystal, state = carom.models.square_crystal(20, 21)
+    sol = carom.simulate(crystal, state, carom.StormerVerlet(), t1=2e-5, h=1e-6)
+    shown = {plot["title"]: plot for plot in plots(sol)}
+    moving = [np.ptp(line["y"]) > 0 for line in shown["coordinates"]["series"]]
+    assert sum(moving) >= len(moving) - 1
+    assert not any("over place" in title for title in shown)

@@ -114,19 +114,30 @@ def evenly(entries: list[int], most: int = _MOST_LINES) -> list[int]:
     return [entries[i] for i in np.unique(np.linspace(0, len(entries) - 1, most).round().astype(int))]
 
 
+def telling(rows: np.ndarray, entries: list[int]) -> list[int]:
+    """A dozen of many entries: evenly spaced ones, or, where most of these do not move, those that move most."""
+    some, moves = evenly(entries), np.ptp(np.nan_to_num(rows), axis=0)
+    if 2 * np.count_nonzero(moves[some]) >= min(len(some), np.count_nonzero(moves[entries])):
+        return some
+    return sorted(sorted(entries, key=lambda i: -moves[i])[: len(some)])
+
+
 # ---- lines ---------------------------------------------------------------------------------------------------------
 
 
 def vectors(
     title: str, t: np.ndarray, rows: np.ndarray, labels: tuple[str, ...] = (), units: tuple[str, ...] = ()
 ) -> list[Plain]:
-    """A plot for each unit with a line per entry; of many, a dozen evenly spaced ones."""
+    """A plot for each unit with a line per entry; of many, a dozen."""
     rows = rows.reshape(len(rows), -1)
     n = rows.shape[1]
     names = distinct(labels) if len(labels) == n else [str(i + 1) for i in range(n)]
     units = units if len(units) == n else ("",) * n
     groups = {unit: [i for i in range(n) if units[i] == unit] for unit in dict.fromkeys(units)}
-    return [lines(title, t, {names[i]: rows[:, i] for i in evenly(group)}, unit=unit) for unit, group in groups.items()]
+    return [
+        lines(title, t, {names[i]: rows[:, i] for i in telling(rows, group)}, unit=unit)
+        for unit, group in groups.items()
+    ]
 
 
 def lines(
@@ -259,10 +270,15 @@ def modes(t: np.ndarray, rows: np.ndarray, names: list[str] | None = None) -> Pl
 # ---- place and time ------------------------------------------------------------------------------------------------
 
 
+def _in_a_plane(system: Any) -> bool:
+    """Whether bodies have places in the plane or in space: they do not stand in a row."""
+    return system.is_listed or any(getattr(part, "dimension", 1) > 1 for part in system.potential.values())
+
+
 def pictures(run: Any, model: str | None) -> list[Plain]:
     """Displacements, velocities, strains and contact forces over place and time, where bodies stand in a row."""
     c, system = run.columns, getattr(run, "system", None)
-    scattered = getattr(system, "is_listed", False) or any("." in label for label in run.labels)
+    scattered = any("." in label for label in run.labels) or (system is not None and _in_a_plane(system))
     if c["q"].shape[1] <= _MOST_LINES or scattered:
         return []
     unit = names_of(run)[1][0] if names_of(run)[1] else ""
