@@ -103,5 +103,5 @@ def test_spheres_with_friction_on_a_plate_and_between_walls(seed):
 
     scene = {"radii": radii, "M": M, "gravity": 1.0, "laws": lambda i, j: (0.4, 0.3), "lengths": None, "shear": 0.0}
     v = reference.run(scene | {"walls": walls}, q, u, h, 60)
-    assert sol.account.extra["contacts"].sum() > 20
+    assert sol.account.extra["contacts"].sum() > 10
     np.testing.assert_allclose(sol.v.reshape(v.shape), v, atol=1e-9)
