@@ -261,9 +261,8 @@ class Equations(eqx.Module):
         """dT/dq - (dM/dt) v: what M(t, q) adds to the right-hand side of M v' (zero for a constant mass)."""
         if not isinstance(self.mass, UserFunction):
             return jnp.zeros_like(v)
-        ahead = (jnp.ones_like(t), self.rate(t, q, v))
-        _, momentum_rate = jax.jvp(lambda s, x: self.mass_times(s, x, v), (t, q), ahead)
-        return self.to_velocities(t, q, v, jax.grad(lambda x: self.kinetic_energy(t, x, v))(q)) - momentum_rate
+        _, gained = jax.jvp(lambda s, x: self.mass_times(s, x, v), (t, q), (jnp.ones_like(t), self.rate(t, q, v)))
+        return self.to_velocities(t, q, v, jax.grad(lambda x: self.kinetic_energy(t, x, v))(q)) - gained
 
     def force(self, t: Array, q: Array, v: Array, lam: Array | None = None) -> Array:
         """Everything on the right-hand side of M v', constraint and contact forces excepted."""
