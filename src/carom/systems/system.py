@@ -28,6 +28,7 @@ from carom.systems.terms import (
     given_params,
     given_part,
     given_rate,
+    given_time_unit,
     role_of,
 )
 
@@ -109,9 +110,8 @@ class System(Equations):
             raise ValueError(msg)
         self.hamiltonian = hamiltonian and user_function(hamiltonian, "hamiltonian", ("q", "v"), ("t", "q", "v"))
         self.params = None if params is None else given_params(params)
-        self.epoch, self.pairs = np.float64(0.0), None
+        self.epoch, self.pairs, self.backward = np.float64(0.0), None, False
         self.jumps = given_jumps(jumps)
-        self.backward = False
         if structure not in ("auto", "dense", "tridiagonal"):
             msg = f"structure must be 'auto', 'dense' or 'tridiagonal', got '{structure}'"
             raise ValueError(msg)
@@ -121,8 +121,7 @@ class System(Equations):
             raise TypeError(msg)
         self.labels = texts(labels, "labels", "a list of names, one per coordinate")
         self.units = texts((units,) if isinstance(units, str) else units, "units", "a text, or a list of texts")
-        (given,) = texts((time_unit,), "time_unit", "a text such as 'ms'")
-        self.time_unit = given or ("s" if any(self.units) else "")
+        self.time_unit = given_time_unit(time_unit, self.units)
         self.origin = None
 
     @classmethod

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.arguments import UserFunction, is_traced, judged, names_of, user_function
+from carom.arguments import UserFunction, is_traced, judged, names_of, texts, user_function
 from carom.state import Numbers, reals, strong
 from carom.systems.interactions import Interactions
 from carom.systems.pair_interactions import PairInteractions
@@ -121,3 +121,9 @@ def given_jumps(jumps: Numbers) -> Array:
         msg = f"jumps must be finite times, got {jumps}"
         raise ValueError(msg)
     return jnp.asarray(instants)
+
+
+def given_time_unit(unit: str, units: tuple[str, ...]) -> str:
+    """The unit of the time: seconds, if none is given and coordinates have units."""
+    (text,) = texts((unit,), "time_unit", "a text such as 'ms'")
+    return text or ("s" if any(units) else "")
