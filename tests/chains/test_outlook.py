@@ -1,5 +1,7 @@
 """Beyond the paper's case: other exponents, uneven dampings, sums, driving, adaptive steps, spring-dashpots."""
 
+import warnings
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -133,6 +135,16 @@ def test_a_contact_by_spring_and_dashpot_ends_when_its_force_vanishes():
     push = np.array([law.push(q, v)[1][0] for q, v in zip(runs[1].q, runs[1].v)])
     ends = (push[:-1] > 1e-9) & (push[1:] <= 1e-9) & (runs[1].q[1:, 0] < 0)
     assert runs[1].t[1:][ends][0] == pytest.approx(0.05 + duration, abs=1e-6)
+
+
+def test_stages_at_the_ends_of_a_step_are_warned_of_where_a_force_jumps():
+    law = carom.SpringDashpot(outlook.wall_gap, 100.0, 4.0)
+    ball, state = carom.System(1.0, None, {"wall": law.force}, friction=law.switches), carom.State([0.05], [-1.0])
+    for tableau, warned in ((carom.radau_iia(2), 1), (carom.explicit(4), 1), (carom.gauss(2), 0)):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            carom.EventCapturing(tableau).caution(ball, state, 0.02, 1.0)
+        assert sum("loses its order with this tableau" in str(w.message) for w in told) == warned
 
 
 @pytest.mark.parametrize(

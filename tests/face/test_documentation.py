@@ -30,7 +30,7 @@ def built(page):
     return "<!-- made " in page.read_text(encoding="utf-8")
 
 
-LONG = ("docs/gradients.md", "docs/mechanisms.md", "docs/orbits.md", "docs/theory/moreau.md")
+LONG = ("docs/gradients.md", "docs/mechanisms.md", "docs/orbits.md")
 
 
 @pytest.mark.parametrize(

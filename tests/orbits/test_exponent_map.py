@@ -25,6 +25,7 @@ def test_the_exponent_of_a_driven_linear_oscillator_is_half_its_damping():
     good = data.isel(damping=slice(2))
     assert np.allclose(good.exponent, -0.5 * good.damping.values, atol=2e-3)
     assert (np.abs(good.exponent + 0.5 * good.damping.values) < 3 * good.exponent_error).all()
+    assert (good.steps == 84 * 40).all()
     assert np.isnan(data.exponent.isel(damping=2)).all()
     assert (data.status.isel(damping=2) != 0).all()
 

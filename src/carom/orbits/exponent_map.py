@@ -88,11 +88,12 @@ def _part(made: Plan, batch: Batch, transient: int, kept: int, most: int) -> Par
     period = (ends[:, -1] - begin) / count
     size = state.q.shape[1] + state.v.shape[1]
     tangents, growth = jnp.ones((len(begin), size)) / np.sqrt(size), []
-    status = np.zeros(len(begin), np.int32)
+    status, steps = np.zeros(len(begin), np.int32), np.zeros(len(begin), np.int64)
     for k in range(count):
         t1 = jnp.asarray(begin + (k + 1) * period)
-        state, tangents, logs, ended = _over_a_period(lanes.problem, state, tangents, t1, most, lanes.axes)
+        state, tangents, logs, ended, taken = _over_a_period(lanes.problem, state, tangents, t1, most, lanes.axes)
         status = np.where(status == Status.OK, np.asarray(ended), status)
+        steps += np.asarray(taken)
         growth.append(np.asarray(logs))
         look()
     exponents, errors = mean_rates(np.stack(growth[transient:]), period * np.ones((kept, 1)))
@@ -101,17 +102,17 @@ def _part(made: Plan, batch: Batch, transient: int, kept: int, most: int) -> Par
     messages = {i: Status(int(status[i])).message[0] for i in np.flatnonzero(status > 0).tolist()}
     tables = {"exponent": exponents, "exponent_error": errors}
     found = {name: Table((), np.where(bad, np.nan, x)) for name, x in tables.items()}
-    found |= {"status": Table((), status), "steps": Table((), np.full(len(begin), count * most // _LONGER))}
+    found |= {"status": Table((), status), "steps": Table((), steps)}
     return Part(found, lanes.failed | messages, (np.empty(0), np.empty(0)))
 
 
 @compiled
 def _over_a_period(
     problem: Problem, state: State, tangents: Array, t1: Array, most: int, axes: Problem
-) -> tuple[State, Array, Array, Array]:
-    """All lanes one period on: states, tangents of length one, logarithms of their growth, and how runs ended."""
+) -> tuple[State, Array, Array, Array, Array]:
+    """All lanes one period on: states, tangents of length one, logarithms of their growth, how runs ended, steps."""
 
-    def one(problem: Problem, state: State, tangent: Array, t1: Array) -> tuple[State, Array, Array, Array]:
+    def one(problem: Problem, state: State, tangent: Array, t1: Array) -> tuple[State, Array, Array, Array, Array]:
         n = state.q.size
 
         def end(y: Array) -> tuple[Array, Any]:
@@ -124,6 +125,6 @@ def _over_a_period(
         _, grown, found = jax.jvp(end, (y,), (tangent,), has_aux=True)
         length = jnp.sqrt(jnp.sum(grown * grown))
         shortened = jnp.where(length > 0, grown / jnp.where(length > 0, length, 1.0), tangent)
-        return found.state, shortened, jnp.log(length), found.status
+        return found.state, shortened, jnp.log(length), found.status, found.steps
 
     return eqx.filter_vmap(one, in_axes=(axes, 0, 0, 0))(problem, state, tangents, t1)

@@ -23,6 +23,8 @@ from carom.systems.body_contacts import PairContacts, WorldContacts
 from carom.systems.contact_base import AbstractContacts, between_0_and_1
 from carom.systems.shape import Shape, Wall
 
+NO_FORCE = 1e-300  # the limit of a friction element that only watches a sign
+
 
 class Contacts(AbstractContacts):
     """Unilateral contacts `g >= 0` with Newton's impact law and Coulomb friction.
@@ -219,6 +221,12 @@ class FrictionElements(eqx.Module):
     def reads_multipliers(self) -> bool:
         """Whether the limit follows from the multipliers of the constraints."""
         return isinstance(self.limit, UserFunction) and "lam" in self.limit.takes
+
+    @property
+    def only_watches(self) -> bool:
+        """Whether elements have no force, and their signs alone are of interest."""
+        known = not isinstance(self.limit, UserFunction) and not is_traced(self.limit)
+        return known and bool(np.all(np.abs(np.asarray(self.limit)) <= NO_FORCE))
 
     def limits(self, given: Any, t: Array, q: Array, v: Array, lam: Array, elements: int) -> Array:
         """Pairs [lowest, highest] of every element (a disk has the radius `highest`)."""

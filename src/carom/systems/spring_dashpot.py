@@ -18,10 +18,8 @@ from jaxtyping import Array
 
 from carom.arguments import numbers
 from carom.state import Numbers
-from carom.systems.contact import FrictionElements
+from carom.systems.contact import NO_FORCE, FrictionElements
 from carom.systems.laws import positive_power
-
-_NO_FORCE = 1e-300  # the limit of a friction element that only watches a sign
 
 
 class SpringDashpot(eqx.Module):
@@ -75,7 +73,7 @@ class SpringDashpot(eqx.Module):
     @property
     def switches(self) -> FrictionElements:
         """The `friction` of a `System`: elements without force whose signs change where a contact begins or ends."""
-        return FrictionElements(self.signs, _NO_FORCE)
+        return FrictionElements(self.signs, NO_FORCE)
 
     def signs(self, q: Array, v: Array) -> Array:
         """Overlaps, and forces with tension."""

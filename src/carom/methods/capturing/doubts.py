@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Array
 
+from carom.arguments import users_frame
 from carom.methods.capturing.active_set import Point
 from carom.state import Status
 from carom.systems.features import NONSMOOTH
@@ -18,6 +19,14 @@ def explained(at: Point, closed: Array, located: Array, status: Status) -> str:
     if status in (Status.NO_CONSISTENT_MODE, Status.SEVERAL_CONSISTENT_MODES):
         return most_doubtful(at, closed | located)
     return next_to_fall(at, closed) if status is Status.EVENT_NOT_LOCATED else ""
+
+
+def warn_of_end_stages(system: Any, c: Array) -> None:
+    """Say so where forces jump at located switches and stages at the ends of a piece see them from the wrong side."""
+    watched = any(group.only_watches for group in system.friction_groups)
+    if watched and np.any((np.asarray(c) <= 0) | (np.asarray(c) >= 1)):
+        told = "its stages at the ends of a step see a force that jumps there from the wrong side: use carom.gauss(s)"
+        warnings.warn(f"EventCapturing loses its order with this tableau: {told}", stacklevel=users_frame())
 
 
 def warn_of_redundancy(solution: Any) -> None:

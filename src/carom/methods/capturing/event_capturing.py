@@ -31,7 +31,7 @@ from carom.arguments import is_traced, numbers
 from carom.methods.base import SMOOTH, AbstractMethod, Derivative, Gives
 from carom.methods.capturing.active_set import Motion, onto_active, survey
 from carom.methods.capturing.coefficients import Coefficients
-from carom.methods.capturing.doubts import explained, warn_of_redundancy
+from carom.methods.capturing.doubts import explained, warn_of_end_stages, warn_of_redundancy
 from carom.methods.capturing.hunt import Hunt
 from carom.methods.capturing.location import Aim, Found, Search
 from carom.methods.capturing.margins import at_rest, headings, margins, resolved
@@ -182,8 +182,8 @@ class EventCapturing(AbstractMethod):
         return "EventCapturing: pass the system itself, not a regularised one" if system.shift is not None else None
 
     def caution(self, system: System, state: State, longest: float | None, span: float) -> None:
-        """Slip that begins in a plane turns at an unlimited rate."""
-        del longest, span
+        """Slip that begins in a plane turns at an unlimited rate; forces that jump want stages inside of steps."""
+        warn_of_end_stages(system, self.tableau.c)
         rough = self.tableau.explicit and Feature.FRICTION in system.features
         if rough and 2 in laws_of(system, state).directions:
             msg = "EventCapturing: friction in a plane needs an implicit tableau such as carom.radau_iia(3)"

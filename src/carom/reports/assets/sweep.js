@@ -178,12 +178,13 @@ function snippet(cell) {
   const own = parameters(cell).filter(([name]) => name !== "direction");
   const named = own.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(", ");
   const given = data.given ? `${data.given}, ${named}` : named;
-  const asked = { t1: data.ends[cell] };
+  const asked = {};
+  if (data.ends) asked.t1 = data.ends[cell];
   if (data.steps) asked.h = data.steps[cell];
-  const more = Object.entries(asked).map(([name, value]) => `${name}=${value}`).join(", ");
+  const more = Object.entries(asked).map(([name, value]) => `, ${name}=${value}`).join("");
   const stepping = data.stepping ? `, stepping=${data.stepping}` : "";
   const start = data.groups ? "  # followed runs begin where the one before ended" : "";
-  return `import carom\n\nsystem, state = ${data.build}(${given})${start}\nsol = carom.simulate(system, state, ${data.method}, ${more}${stepping})`;
+  return `import carom\n\nsystem, state = ${data.build}(${given})${start}\nsol = carom.simulate(system, state, ${data.method}${more || ", t1=..."}${stepping})`;
 }
 
 function choose(cell) {
