@@ -89,6 +89,10 @@ def planned(system: System, state: State, t1: float, rtol: Any, atol: Any) -> Pl
     """The first of carom's usual methods that takes the system."""
     refuse_traced(system, state, t1, rtol)
     refuse_kinds(system, state, *_ANY)
+    if system.has_lists:
+        told = "carom.solve: steps with lists of pairs have no error control"
+        msg = f"{told}; use carom.simulate(system, state, {default_method(system)}, t1=..., h=...)"
+        raise ValueError(msg)
     ends = segment_ends(system, state, t1)
     span = abs(float(ends[-1] - ends[0]))
     control, words = _control(rtol, atol, _LONGEST * span)
