@@ -21,7 +21,7 @@ T1 = {
     "bouncing_ball": 3.5,
     "bouncing_box": 0.5,  # then impacts accumulate, which time-stepping follows to 1e-3 only
     "falling_mass": 1.0,
-    "granular_layer": 0.2,
+    "granular_layer": 1.5e-3,
     "hexagonal_crystal": 4e-4,
     "square_crystal": 4e-4,
     "cubic_crystal": 4e-4,

@@ -70,7 +70,7 @@ def _refine(inverse: Array, S: Array, b: Array) -> Array:
     def improve(_, lam: Array) -> Array:
         return lam + times(inverse, b - times(S, lam))
 
-    return jax.lax.fori_loop(0, _REFINEMENTS, improve, times(inverse, b), unroll=b.size <= _WRITTEN_OUT)
+    return jax.lax.fori_loop(0, 1 + _REFINEMENTS, improve, jnp.zeros_like(b), unroll=b.size <= _WRITTEN_OUT)
 
 
 def redundancy(S: Array, rows: Array) -> Array:

@@ -19,6 +19,7 @@ from jaxtyping import Array
 
 from carom.methods.capturing.coefficients import Coefficients
 from carom.methods.capturing.modes import Modes
+from carom.methods.capturing.sliding import Sliding
 from carom.methods.projection import projected
 from carom.solvers.contact_laws import Laws
 from carom.solvers.newton import AbstractEquations, Settled, by_updates, newton
@@ -87,23 +88,19 @@ class Point(eqx.Module):
         contacts = self.laws.with_friction(self.friction) > 0
         return jnp.concatenate([contacts, self.limits[:, 0] < self.limits[:, 1]])
 
-    def sliding(self, modes: Modes) -> tuple[Array, Array]:
-        """E and e of lam = E x + e, where x are the multipliers of held rows and sliding friction follows from them."""
-        laws, n = self.laws, self.laws.contacts
+    def sliding(self, modes: Modes) -> Sliding:
+        """How sliding friction follows from the multipliers of held rows."""
+        laws = self.laws
         d = jnp.where(modes.slipping, modes.directions(self.gamma, _NOISE * self.size), 0.0)
-        follows = np.zeros((laws.rows, laws.rows))
-        for block in laws.tangential:
-            owners = np.repeat(np.arange(n)[block.laws], block.directions)
-            follows[np.arange(laws.rows)[block.rows], owners] = 1.0
-        mu = jnp.concatenate([self.friction, jnp.zeros(laws.rows - n)])
+        elements, bilateral = jnp.zeros(laws.elements), jnp.zeros(laws.bilateral)
+        pull = -d * laws.by_row(jnp.zeros(laws.contacts), self.friction, elements, bilateral)
         given = []
-        for block, elements in zip(laws.sliders, laws.split(d)[2]):
+        for block, slip in zip(laws.sliders, laws.split(d)[2]):
             low, high = self.limits[block.laws, :1], self.limits[block.laws, 1:]
-            force = -high * elements if block.directions == 2 else jnp.where(elements > 0, low, high)
-            given.append(jnp.where(elements != 0, force, 0.0).ravel())
+            force = -high * slip if block.directions == 2 else jnp.where(slip > 0, low, high)
+            given.append(jnp.where(slip != 0, force, 0.0).ravel())
         before = laws.rows - laws.bilateral - sum(part.size for part in given)
-        e = jnp.concatenate([jnp.zeros(before), *given, jnp.zeros(laws.bilateral)])
-        return jnp.asarray(np.eye(laws.rows)) - follows * d[:, None] * mu[None], e
+        return Sliding(pull, jnp.concatenate([jnp.zeros(before), *given, bilateral]), laws)
 
     def limited(self, lam: Array) -> Point:
         """The same with the limits of friction that belong to multipliers of the constraints."""
@@ -132,8 +129,9 @@ class Point(eqx.Module):
         if self.laws.count == self.laws.contacts:
             lam = multipliers(G, b, modes.held)
         else:
-            E, e = self.sliding(modes)
-            lam = times(E, multipliers(times(G, E), b - times(G, e), modes.held)) + e
+            slides = self.sliding(modes)
+            b = b - times(G, slides.given) if self.laws.elements else b
+            lam = slides.multipliers(multipliers(slides.columns(G), b, modes.held))
         return Motion(self, lam, self.free + times(self.M_inv_W, lam))
 
     def held_still(self, v: Array, rows: Array) -> Array:
@@ -241,9 +239,8 @@ class Stages(eqx.Module):
     def pressed(self, t: Array, q: Array, v: Array, lam: Array) -> tuple[Rates, Array]:
         """The rates with multipliers lam, and what is left of the laws at the level of velocities."""
         at, modes = survey(self.system, t, q, v), self.modes
-        E, e = at.sliding(modes)
         pushed = Motion(at, lam, at.free + at.M_inv_W @ lam)
-        follows = lam - E @ jnp.where(modes.held, lam, 0.0) - e
+        follows = lam - at.sliding(modes).multipliers(jnp.where(modes.held, lam, 0.0))
         return rates_of(self.system, t, q, v, pushed), jnp.where(modes.held, at.gamma / self.h, follows)
 
     def residual(self, Z: tuple) -> tuple[tuple, Rates]:

@@ -95,11 +95,11 @@ def settled(before: tuple[Modes, Array], at: Point, solver: AbstractContactSolve
     friction = jnp.where(laws.on_contacts(candidates[:k]), at.friction, 0.0)
 
     def posed(at: Point) -> ContactProblem:
-        E, e = at.sliding(modes)
+        slides = at.sliding(modes)
         limits = jnp.where(candidates[k:, None], at.limits, 0.0)
-        c = at.W @ (at.free + at.M_inv_W @ e) + at.kappa
+        c = at.W @ (at.free + at.M_inv_W @ slides.given) + at.kappa
         sets = {"active": modes.closed, "friction": friction, "limits": limits}
-        return contact_problem(DenseDirections(at.W), DenseDirections((at.M_inv_W @ E).T), laws, c=c, **sets)
+        return contact_problem(DenseDirections(at.W), DenseDirections(slides.columns(at.M_inv_W).T), laws, c=c, **sets)
 
     def again(_, P: Array) -> Array:
         return solver(posed(at.limited(-P[laws.rows - laws.bilateral :])), P).P
