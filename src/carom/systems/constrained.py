@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
+from carom.solvers.levels import Factorised
 from carom.solvers.redundant import dependent, idle
 from carom.solvers.roots import rarely
 from carom.systems.features import Feature
@@ -76,17 +78,18 @@ class Accelerations(NamedTuple):
     redundant: Array
 
 
-def accelerations(system: Equations, t: Array, q: Array, v: Array) -> Accelerations:
+def accelerations(system: Equations, t: Array, q: Array, v: Array, level: np.ndarray | None = None) -> Accelerations:
     """Accelerations v' and multipliers u from the twice differentiated constraints, Jay1998 (2e), (8e), (17h).
 
     They solve `M v' + D^T u = f(u)`, `C v' = -c` with D the directions of the reaction and C = d(velocity residual)/dv;
     one linear system unless forces depend on the multipliers in a nonlinear way. Where constraints depend on each other
-    the multipliers are those of least length, each counted in units of the motion that it brings about.
+    the multipliers are those of least length, each counted in units of the motion that it brings about. `level` tells
+    the levels of accelerations and multipliers of a long mechanism.
     """
     equations = Saddle.of(system, t, q, v)
     m, redundant = len(equations.D), dependent(equations.D)
     P = jnp.full((1, 1), redundant, float) if m == 1 else jnp.zeros((m, m))  # one row of zeros takes no force
-    z = equations.solved(P)
+    z = equations.solved(P) if level is None else equations.solved_along(level)
     if m > 1:
         z = rarely(redundant > 0, _least, z, system, t, q, v)
     return Accelerations(z[: v.size], z[v.size :], equations.D, redundant)
@@ -117,6 +120,13 @@ class Saddle(NamedTuple):
         if Feature.MULTIPLIER_FORCES in self.system.features:
             z = jax.lax.fori_loop(0, _NONLINEAR_ITERATIONS, lambda _, z: self.corrected(z, P), z)
         return z
+
+    def solved_along(self, level: np.ndarray) -> Array:
+        """The same level by level, for independent constraints and forces that do not depend on multipliers."""
+        n = len(self.M)
+        linear = lambda z: jnp.concatenate([self.M @ z[:n] + self.D.T @ z[n:], self.C @ z[:n]])  # noqa: E731
+        f = self.system.force(*self.place, jnp.zeros(len(self.D)))
+        return Factorised.of(linear, level).solve(jnp.concatenate([f, -self.c]))
 
     def corrected(self, z: Array, P: Array) -> Array:
         """z after one Newton step."""

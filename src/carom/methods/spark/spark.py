@@ -10,6 +10,7 @@ each part with the coefficients of its own Lobatto family; (q_1, v_1) are the sa
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,8 +22,10 @@ from jaxtyping import Array, Float
 
 from carom.methods.base import AbstractMethod, Derivative, Gives
 from carom.methods.spark.families import OTHER, coefficients, has_constraints, objection, part_names
+from carom.methods.spark.linking import Links, links
 from carom.methods.spark.stages import StageEquations, Unknowns
 from carom.names import register
+from carom.plain import found_field
 from carom.running.compiled import compiled
 from carom.solvers.newton import Newton, Root
 from carom.solvers.redundant import dependent, idle
@@ -80,6 +83,7 @@ class Spark(AbstractMethod):
     families: dict[str, Array]
     multiplier: str = eqx.field(static=True)
     newton: Newton
+    links: Links | None = found_field()
 
     handles = frozenset(
         {
@@ -113,6 +117,7 @@ class Spark(AbstractMethod):
             raise ValueError(msg)
         self.multiplier = multiplier
         self.newton = Newton(tol=1e-15, max_iter=60) if newton is None else newton
+        self.links = None
 
     @property
     def order(self) -> int:
@@ -139,13 +144,15 @@ class Spark(AbstractMethod):
             n = self.families[per_component[0]].shape[0]
             msg = f"Spark: '{per_component[0]}' has {n} families, but the state has {state.v.size} velocities"
             raise ValueError(msg)
+        along = links(system, state)
         if self.newton.strategy != "auto":
-            return self
+            return linked(self, along)
         coupled = {Feature.HAMILTONIAN, Feature.MULTIPLIER_FORCES} & system.features
         whole = self.families["constraint"].ndim == 2 and self.families["kinematic"].ndim == 2
         plain = not coupled and whole
         strategy = "shared" if plain and not is_stiff(system, state, h) else "full"
-        return eqx.tree_at(lambda m: m.newton, self, Newton(self.newton.tol, self.newton.max_iter, strategy))
+        new = Newton(self.newton.tol, self.newton.max_iter, strategy)
+        return linked(eqx.tree_at(lambda m: m.newton, self, new), along)
 
     def with_tolerances(self, rtol: Array, atol: Array) -> Spark:
         """Stages solved as far as such steps deserve it."""
@@ -154,7 +161,9 @@ class Spark(AbstractMethod):
 
     @staticmethod
     def alike(methods: list[Spark]) -> list[Spark]:
-        """In a batch all lanes use one solver: full Newton if any needs it."""
+        """In a batch all lanes use one solver: full Newton if any needs it, whole matrices unless all link alike."""
+        if len({m.links for m in methods}) > 1:
+            methods = [linked(m, None) for m in methods]
         if len({m.newton.strategy for m in methods}) == 1:
             return methods
         return [eqx.tree_at(lambda m: m.newton, m, Newton(m.newton.tol, m.newton.max_iter, "full")) for m in methods]
@@ -173,7 +182,7 @@ class Spark(AbstractMethod):
         parts = stacked([turned.get(name, turned[OTHER]) for name in part_names(system)], self.stages, n)
         kinematic = turned["kinematic" if system.kinematics is None else "rotation"]
         idle = ineffective(system, state, memory)
-        equations = StageEquations(system, state.t, state.q, state.v, h, kinematic, parts, idle, base)
+        equations = StageEquations(system, state.t, state.q, state.v, h, kinematic, parts, idle, base, self.links)
         root = equations.solve(predicted(system, equations, memory), self.newton)
         x, (q_rates, p_rates) = root.x, root.aux
         t1, q1 = state.t + h, equations.end(x)
@@ -181,7 +190,8 @@ class Spark(AbstractMethod):
             u, D = x.U[-1], directions(system, t1, q1, x.v1)
             redundant = dependent(D)
         else:
-            _, u, D, redundant = accelerations(system, t1, q1, x.v1)  # (17h)
+            along = None if self.links is None else self.links.of_accelerations
+            _, u, D, redundant = accelerations(system, t1, q1, x.v1, along)  # (17h)
         info = Info(
             status=self.status_of(system, root, state.moved(t1, q1, x.v1), memory.redundant),
             residual=root.error * self.newton.tol,
@@ -228,6 +238,13 @@ def LobattoIIIAB(stages: int, **options: Any) -> Spark:
         >>> method = carom.LobattoIIIAB(3)
     """
     return Spark(stages, families={"dissipative": "B", "exciting": "B", "rate damping": "B"}, **options)
+
+
+def linked(method: Spark, links: Links | None) -> Spark:
+    """The method with the links of a mechanism."""
+    new = copy.copy(method)
+    object.__setattr__(new, "links", links)
+    return new
 
 
 def stacked(matrices: list[Array], s: int, n: int) -> Array:
