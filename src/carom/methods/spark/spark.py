@@ -28,11 +28,10 @@ from carom.names import register
 from carom.plain import found_field
 from carom.running.compiled import compiled
 from carom.solvers.newton import Newton, Root
-from carom.solvers.redundant import dependent, idle
-from carom.solvers.roots import rarely
+from carom.solvers.redundant import dependent
 from carom.state import Info, State, Status, Step
 from carom.systems.consistent import constraint_residuals
-from carom.systems.constrained import accelerations, directions, mass_matrix, time_scale
+from carom.systems.constrained import accelerations, directions, ineffective, mass_matrix, time_scale
 from carom.systems.features import Feature
 from carom.systems.system import System
 from carom.tableaux import Tableau, embedded, lobatto_iiia
@@ -50,13 +49,15 @@ _LOOKED_AT = 33  # places ahead at which a failed step looks for a singular posi
 class Memory(eqx.Module):
     """The stages of the last step, from which the next guess is extrapolated; h is infinite before the first.
 
-    `redundant` counts the constraints that depend on others at the start of the next step.
+    `redundant` counts the constraints that depend on others at the start of the next step, `idle` projects on the
+    multipliers that move nothing there.
     """
 
     V: Float[Array, "s n"]
     U: Float[Array, "s m"]
     h: Array
     redundant: Array
+    idle: Float[Array, "m m"]
 
 
 @register
@@ -172,7 +173,7 @@ class Spark(AbstractMethod):
         """A constant guess: the start."""
         start, shape = compiled(accelerations)(system, state.t, state.q, state.v), (self.stages, 1)
         V, U = jnp.tile(state.v, shape), jnp.tile(start.u, shape)
-        return Memory(V, U, jnp.asarray(jnp.inf, float), start.redundant)
+        return Memory(V, U, jnp.asarray(jnp.inf, float), start.redundant, start.idle)
 
     def step(self, system: System, state: State, memory: Memory, h: Array) -> Step:
         """One step, Jay1998 Definition 4.1; backward in time every family is replaced by its adjoint (37)."""
@@ -181,7 +182,7 @@ class Spark(AbstractMethod):
         n = state.v.size
         parts = stacked([turned.get(name, turned[OTHER]) for name in part_names(system)], self.stages, n)
         kinematic = turned["kinematic" if system.kinematics is None else "rotation"]
-        idle = ineffective(system, state, memory)
+        idle = memory.idle if len(memory.idle) > 1 else jnp.zeros_like(memory.idle)  # one row is never left out
         equations = StageEquations(system, state.t, state.q, state.v, h, kinematic, parts, idle, base, self.links)
         root = equations.solve(predicted(system, equations, memory), self.newton)
         x, (q_rates, p_rates) = root.x, root.aux
@@ -189,9 +190,10 @@ class Spark(AbstractMethod):
         if self.multiplier == "stage":
             u, D = x.U[-1], directions(system, t1, q1, x.v1)
             redundant = dependent(D)
+            idle = ineffective(mass_matrix(system, t1, q1, n), D, D, redundant)
         else:
             along = None if self.links is None else self.links.of_accelerations
-            _, u, D, redundant = accelerations(system, t1, q1, x.v1, along)  # (17h)
+            _, u, redundant, idle = accelerations(system, t1, q1, x.v1, along)  # (17h)
         info = Info(
             status=self.status_of(system, root, state.moved(t1, q1, x.v1), memory.redundant),
             residual=root.error * self.newton.tol,
@@ -202,7 +204,7 @@ class Spark(AbstractMethod):
             multiplier=u if has_constraints(system) else None,
             extra={"redundant": redundant} if u.size > 1 else {},
         )
-        return Step(state.moved(t1, q1, x.v1), Memory(x.V, x.U, h, redundant), info)
+        return Step(state.moved(t1, q1, x.v1), Memory(x.V, x.U, h, redundant, idle), info)
 
     def status_of(self, system: System, root: Root, end: State, redundant: Array) -> Array:
         """How the step ended: where constraints depend on each other, those that were left out must hold too."""
@@ -284,17 +286,6 @@ def local_error(system: System, base: Tableau, end: State, h: Array, q_rates: Ar
     """The embedded estimate of the error in q and v."""
     e = jnp.asarray(embedded(base).weights[1:-1])  # pyright: ignore
     return h * (e @ q_rates), system.mass_solve(end.t, end.q, h * (e @ p_rates))
-
-
-def ineffective(system: System, state: State, memory: Memory) -> Array:
-    """The projection on multipliers that move nothing at the start of a step, zero if there are none."""
-    m = memory.U.shape[1]
-
-    def found(_: Array, system: System, state: State) -> Array:
-        D = directions(system, state.t, state.q, state.v)
-        return idle(D @ jnp.linalg.solve(mass_matrix(system, state.t, state.q, state.v.size), D.T))
-
-    return rarely(memory.redundant > 0, found, jnp.zeros((m, m)), system, state) if m > 1 else jnp.zeros((m, m))
 
 
 def rank_ahead(system: System, state: State, h: float) -> str:

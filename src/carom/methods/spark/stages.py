@@ -23,7 +23,7 @@ from carom.methods.spark.linking import Links
 from carom.solvers.levels import Cut, Factorised
 from carom.solvers.newton import AbstractEquations, Foreseen, Newton, Root, by_updates, newton
 from carom.solvers.roots import rarely
-from carom.systems.constrained import constraint_rate, directions, mass_matrix, reaction, slip
+from carom.systems.constrained import constraint_rate, directions, reaction, slip
 from carom.systems.system import System
 from carom.tableaux import Tableau, lobatto_iiib
 
@@ -138,7 +138,8 @@ class Structured(eqx.Module):
         """Mass in the middle of the step, directions in the stages of the guess."""
         system, h, base, n = equations.system, equations.h, equations.base, equations.v.size
         t, q = equations.t + 0.5 * h, equations.q + 0.5 * h * system.rate(equations.t, equations.q, equations.v)
-        M_inv = jnp.linalg.inv(mass_matrix(system, t, q, n))
+        M = system.dense_mass_at(t, q)
+        M_inv = jnp.linalg.inv(M) if M.ndim == 2 else jnp.diag(jnp.broadcast_to(1.0 / M, (n,)))
         Q = equations.q + h * combine(equations.kinematic, equations.rates(guess))
         if not has_constraints(system):
             return cls(M_inv, jnp.zeros((base.stages, 0, n)), (jnp.zeros((0, 0)), jnp.zeros(0, jnp.int32)), Q)
