@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import json
 import re
@@ -16,6 +17,16 @@ from carom.names import registered
 from carom.tableaux import Tableau, from_name
 
 _MOST_STAGES = 64
+_FOUND = "found before a run"
+
+
+def found_field() -> Any:
+    """A field that chooses the program and is found anew before every run, so that no file and no call tells it."""
+    return eqx.field(static=True, metadata={_FOUND: True})
+
+
+def _found(kind: type) -> set[str]:
+    return {field.name for field in dataclasses.fields(kind) if _FOUND in field.metadata}
 
 
 def describe(value: Any) -> Any:
@@ -25,7 +36,8 @@ def describe(value: Any) -> Any:
     if hasattr(value, "tableau_name"):
         return {"tableau": value.tableau_name}
     if isinstance(value, eqx.Module):
-        return {"class": type(value).__name__, "fields": {name: describe(x) for name, x in vars(value).items()}}
+        told = {name: x for name, x in vars(value).items() if name not in _found(type(value))}
+        return {"class": type(value).__name__, "fields": {name: describe(x) for name, x in told.items()}}
     if isinstance(value, (tuple, list)):
         return [describe(x) for x in value]
     if isinstance(value, dict):

@@ -169,3 +169,36 @@ def test_bodies_are_brought_to_where_the_joints_hold():
 def test_joints_that_cannot_be_assembled_are_named_with_what_is_left():
     with pytest.raises(ValueError, match=r"cannot be assembled.*revolute joint '.*' of '.*' and '.*' by 0\.\d+"):
         _four_bar(6.0)
+
+
+SHAPES = {
+    "rod": lambda: carom.RigidBody.rod(1.0, 1.4, radius=0.1, name="body"),
+    "box in the plane": lambda: carom.RigidBody.box(1.0, (0.6, 1.1), name="body"),
+    "polygon": lambda: carom.RigidBody.polygon(1.0, [(0, 0), (2, 0), (1.5, 1), (0.2, 0.8)], name="body"),
+    "box in space": lambda: carom.RigidBody.box(1.0, (0.6, 1.1, 0.4), name="body"),
+    "ball": lambda: carom.RigidBody(1.0, (1.0, 1.0, 1.0), corners=[(0, 0, 0)], radius=0.3, name="body"),
+}
+
+
+@pytest.mark.parametrize("of", ["ground", "carrier"])
+@pytest.mark.parametrize("shape", list(SHAPES))
+def test_the_lowest_gap_of_corners_is_that_of_the_whole_shape(shape, of):
+    """Convex combinations of corners are all of a shape, its edges and faces among them."""
+    rng, body = np.random.default_rng(2), SHAPES[shape]()
+    d = body.dimension
+    carrier = carom.RigidBody(1.0, 1.0 if d == 2 else (1.0, 1.0, 1.0), name="carrier")
+    normal = rng.normal(size=d)
+    mechanism = carom.Mechanism([body, carrier], planes=[carom.Plane(normal, 0.3, of=of, touches=["body"])])
+    q = np.array(mechanism.state.q) + rng.normal(size=mechanism.state.q.size)
+    if d == 3:
+        q.reshape(2, 7)[:, 3:] /= np.linalg.norm(q.reshape(2, 7)[:, 3:], axis=1, keepdims=True)
+    gaps = np.asarray(mechanism.system.gaps(0.0, q))
+    place, turn, _ = mechanism.frames(q)
+    corners, radii = (np.array(x) for x in zip(*body.rounded))
+    weights = np.vstack([rng.dirichlet(np.full(len(corners), 0.3), 400), np.eye(len(corners))])
+    points = place[0] + (weights @ corners) @ turn[0].T
+    n = normal / np.linalg.norm(normal)
+    if of == "carrier":
+        points = (points - place[1]) @ turn[1]
+    assert gaps.size == len(corners)
+    assert gaps.min() == pytest.approx((points @ n - weights @ radii).min() - 0.3, abs=1e-13)

@@ -119,17 +119,19 @@ class Rubbing(eqx.Module):
     coordinates: Coordinates
     which: tuple[int, ...] = eqx.field(static=True)
     rows: tuple[tuple[int, ...], ...] = eqx.field(static=True)
-    friction: Array
+    friction: tuple[Any, ...]
 
     def slip(self, q: Array, v: Array) -> Array:
         """The rates of the coordinates."""
         return jax.jvp(self.coordinates, (q,), (rate(self.bodies, q, v),))[1][np.asarray(self.which)]
 
     def limit(self, t: Array, q: Array, v: Array, lam: Array) -> Array:
-        """mu times the force across the axis."""
-        del t, q, v
+        """mu, which may depend on the rate, times the force across the axis."""
+        del t
+        rates = self.slip(q, v)
+        mu = [jnp.asarray(f(rates[i]) if callable(f) else f, float) for i, f in enumerate(self.friction)]
         carried = [jnp.sqrt(jnp.sum(lam[np.asarray(own)] ** 2) + _NO_FORCE) for own in self.rows]
-        return self.friction * jnp.stack(carried)
+        return jnp.stack(mu) * jnp.stack(carried)
 
 
 def _driven(drive: Any, t: Array, x: Array, speed: Array) -> Array:

@@ -35,8 +35,8 @@ class Joint:
         rest: see there.
         damping: force or torque -damping x'.
         motor: force or torque, a number or a function `motor(t, x, rate)`.
-        friction: Coulomb's mu against the force that the joint carries across its axis; of a hinge times the radius of
-            its pin.
+        friction: Coulomb's mu against the force that the joint carries across its axis, of a hinge times the radius of
+            its pin; or a function `friction(rate)` (Stribeck).
         name: for messages, multipliers and gears.
     """
 
@@ -53,11 +53,13 @@ class Joint:
     rest: float = 0.0
     damping: float = 0.0
     motor: float | Callable[..., Any] | None = None
-    friction: float = 0.0
+    friction: float | Callable[..., Any] = 0.0
     name: str = ""
 
     def __post_init__(self):
         for name in ("stiffness", "damping", "friction"):
+            if callable(getattr(self, name)):
+                continue
             plain_numbers(getattr(self, name), f"{self}: {name}", size=1, nonnegative=True)
         if self.limits is not None and not is_traced(self.limits) and not self.limits[0] < self.limits[1]:
             msg = f"{self}: limits must be (lowest, highest), got {self.limits!r}"

@@ -158,8 +158,8 @@ class Mechanism:
         if () in owned:
             msg = f"{rough[owned.index(())][1]}: friction needs a hinge, a slider, a sleeve or a slot"
             raise ValueError(msg)
-        numbers = rows([joint.friction for _, joint in rough])
-        rubbing = Rubbing(self.cut, held.coordinates, tuple(i for i, _ in rough), owned, numbers)
+        given = tuple(f if callable(f) else jnp.asarray(f, float) for f in (joint.friction for _, joint in rough))
+        rubbing = Rubbing(self.cut, held.coordinates, tuple(i for i, _ in rough), owned, given)
         return [FrictionElements(rubbing.slip, rubbing.limit)]
 
     def _with_coordinates(self) -> list[Joint]:

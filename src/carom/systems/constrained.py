@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
+from carom.solvers.levels import Factorised
 from carom.solvers.redundant import dependent, idle
 from carom.solvers.roots import rarely
 from carom.systems.features import Feature
@@ -68,28 +70,44 @@ def mass_matrix(system: Equations, t: Array, q: Array, n: int) -> Array:
 
 
 class Accelerations(NamedTuple):
-    """v', the multipliers u, the directions the multipliers act along, and how many of these depend on others."""
+    """v', the multipliers u, how many of their directions depend on others, and the multipliers without effect."""
 
     a: Array
     u: Array
-    directions: Array
     redundant: Array
+    idle: Array
 
 
-def accelerations(system: Equations, t: Array, q: Array, v: Array) -> Accelerations:
+def accelerations(system: Equations, t: Array, q: Array, v: Array, level: np.ndarray | None = None) -> Accelerations:
     """Accelerations v' and multipliers u from the twice differentiated constraints, Jay1998 (2e), (8e), (17h).
 
     They solve `M v' + D^T u = f(u)`, `C v' = -c` with D the directions of the reaction and C = d(velocity residual)/dv;
     one linear system unless forces depend on the multipliers in a nonlinear way. Where constraints depend on each other
-    the multipliers are those of least length, each counted in units of the motion that it brings about.
+    the multipliers are those of least length, each counted in units of the motion that it brings about. `level` tells
+    the levels of accelerations and multipliers of a long mechanism.
     """
     equations = Saddle.of(system, t, q, v)
-    m, redundant = len(equations.D), dependent(equations.D)
-    P = jnp.full((1, 1), redundant, float) if m == 1 else jnp.zeros((m, m))  # one row of zeros takes no force
-    z = equations.solved(P)
-    if m > 1:
-        z = rarely(redundant > 0, _least, z, system, t, q, v)
-    return Accelerations(z[: v.size], z[v.size :], equations.D, redundant)
+    redundant = dependent(equations.D)
+    P = ineffective(equations.M, equations.C, equations.D, redundant)
+    if level is None:
+        z = equations.solved(P)
+    else:
+        z = rarely(redundant > 0, _as_a_whole, equations.solved_along(level), equations, P)
+    return Accelerations(z[: v.size], z[v.size :], redundant, P)
+
+
+def ineffective(M: Array, C: Array, D: Array, redundant: Array) -> Array:
+    """The projection on multipliers that move nothing, in units of the motion; zero if there are none."""
+    m = len(D)
+    if m == 1:
+        return jnp.full((1, 1), redundant, float)  # one row of zeros takes no force
+    none = jnp.zeros((m, m))
+    return rarely(redundant > 0, lambda _, M, C, D: idle(C @ jnp.linalg.solve(M, D.T)), none, M, C, D) if m else none
+
+
+def _as_a_whole(_: Array, equations: Saddle, P: Array) -> Array:
+    """Accelerations and the shortest multipliers."""
+    return equations.solved(P)
 
 
 class Saddle(NamedTuple):
@@ -118,6 +136,13 @@ class Saddle(NamedTuple):
             z = jax.lax.fori_loop(0, _NONLINEAR_ITERATIONS, lambda _, z: self.corrected(z, P), z)
         return z
 
+    def solved_along(self, level: np.ndarray) -> Array:
+        """The same level by level, for independent constraints and forces that do not depend on multipliers."""
+        n = len(self.M)
+        linear = lambda z: jnp.concatenate([self.M @ z[:n] + self.D.T @ z[n:], self.C @ z[:n]])  # noqa: E731
+        f = self.system.force(*self.place, jnp.zeros(len(self.D)))
+        return Factorised.of(linear, level).solve(jnp.concatenate([f, -self.c]))
+
     def corrected(self, z: Array, P: Array) -> Array:
         """z after one Newton step."""
         n, m = len(self.M), len(self.D)
@@ -128,13 +153,6 @@ class Saddle(NamedTuple):
         matrix = jnp.block([[self.M, self.D.T - f_u], [self.C, -P]])
         left = jnp.concatenate([self.M @ a + self.D.T @ u - f, self.C @ a + self.c - P @ u])
         return z - jnp.linalg.solve(matrix, left)
-
-
-def _least(z: Array, system: Equations, t: Array, q: Array, v: Array) -> Array:
-    """Accelerations and the shortest multipliers."""
-    del z
-    equations = Saddle.of(system, t, q, v)
-    return equations.solved(idle(equations.C @ jnp.linalg.solve(equations.M, equations.D.T)))
 
 
 def motion_of(M: Array, D: Array) -> Array:

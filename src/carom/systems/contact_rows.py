@@ -21,6 +21,7 @@ from carom.solvers.contact_problem import CONSTRAINT
 from carom.solvers.directions import AbstractDirections, DenseDirections
 from carom.solvers.small import solve_small, times
 from carom.state import State
+from carom.systems.constrained import velocity_residual
 from carom.systems.system import System
 
 UNKNOWN_MODE = -9
@@ -78,14 +79,11 @@ class Velocities(NamedTuple):
 def relative_velocities(system: System, t: Array, q: Array, v: Array) -> Velocities:
     """Relative velocities of all laws."""
     p, groups, rate = system.given, system.contact_groups, system.rate(t, q, v)
-    bilateral = jnp.zeros(0)
-    if system.constraints is not None:
-        bilateral = jax.jvp(system.constraint, (t, q), (jnp.ones_like(t), rate))[1]
     return Velocities(
         [group.gap_rates(p, t, q, rate) for group in groups],
         [group.slip_rates(p, t, q, rate, v) if group.has_friction else None for group in groups],
         [group.slip_rates(p, t, q, rate, v) for group in system.friction_groups],
-        bilateral,
+        velocity_residual(system, t, q, v),
     )
 
 

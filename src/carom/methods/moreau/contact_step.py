@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -19,7 +18,7 @@ from carom.solvers.redundant import dependent, idle
 from carom.solvers.roots import rarely
 from carom.solvers.small import inverse_small, times
 from carom.state import Info, State
-from carom.systems.constrained import directions, mass_matrix
+from carom.systems.constrained import directions, mass_matrix, velocity_residual
 from carom.systems.contact_rows import ContactRows, contact_rows, events, over_mass
 from carom.systems.system import System
 
@@ -157,7 +156,7 @@ class Joined(eqx.Module):
         return eqx.tree_at(lambda p: p.G, problem, DenseDelassus(G))
 
     def onto(self, system: System, t: Array, q: Array, u: Array) -> tuple[Array, Array, Array]:
-        """q and u moved along M^{-1} W^T until g(t, q) = 0 and dg/dt = 0, and the impulses that this takes.
+        """q and u moved along M^{-1} W^T until g(t, q) = 0, dg/dt = 0 and k = 0, and the impulses that this takes.
 
         No drift, whatever the number of steps. Directions in the middle of a step turn the motion by half; the impulses
         bring the other half, and belong to the forces of the constraints.
@@ -166,7 +165,8 @@ class Joined(eqx.Module):
         back = times(self.M_inv_W, inverse)
 
         def left(x: Array, v: Array) -> tuple[Array, Array]:
-            return jax.jvp(system.constraint, (t, x), (jnp.ones_like(t), system.rate(t, x, v)))
+            g = system.constraint(t, x)
+            return jnp.pad(g, (0, len(self.W) - g.size)), velocity_residual(system, t, x, v)
 
         q, new = projected(system, t, q, u, left, lambda r: times(back, r))
         return q, new, times(inverse, times(self.W, new - u))

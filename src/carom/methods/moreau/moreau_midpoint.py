@@ -89,7 +89,7 @@ class MoreauMidpoint(AbstractMethod):
     solver: AbstractContactSolver = SemismoothNewton()
     projection: bool = eqx.field(default=False, static=True)
 
-    handles = SMOOTH | NONSMOOTH | {Feature.CONSTRAINTS, Feature.LISTED_PAIRS}
+    handles = SMOOTH | NONSMOOTH | {Feature.CONSTRAINTS, Feature.NONHOLONOMIC, Feature.LISTED_PAIRS}
     gives = frozenset({Gives.WHOLE_STEPS, Gives.MODES})
     derivative = Derivative.WITHOUT_SALTATION
 
@@ -106,7 +106,7 @@ class MoreauMidpoint(AbstractMethod):
             return f"MoreauMidpoint: {misfit}"
         if self.projection and not system.is_listed:
             return "MoreauMidpoint: projection pushes listed pairs of bodies apart, and this system has none"
-        has_laws = system.features & (NONSMOOTH | {Feature.CONSTRAINTS})
+        has_laws = system.features & (NONSMOOTH | {Feature.CONSTRAINTS, Feature.NONHOLONOMIC})
         return self.solver.objection(system.is_listed) if has_laws else None
 
     def review(self, solution: Any) -> None:
@@ -147,7 +147,7 @@ class MoreauMidpoint(AbstractMethod):
         if system.turns:
             closed = memory.mode[: rows.laws.contacts] == CONSTRAINT
             problem, rows = _along_surfaces(system, rows, problem, moved, closed, t_M, q_M, u, h)
-        plain = system.constraints is None or system.pairs is not None
+        plain = rows.laws.bilateral == 0 or system.pairs is not None
         joined = None if plain else Joined.of(system, state, rows, W_M)
         if joined is not None and rows.laws.bilateral > 1:
             problem = joined.posed(problem)

@@ -10,6 +10,7 @@ each part with the coefficients of its own Lobatto family; (q_1, v_1) are the sa
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,15 +22,16 @@ from jaxtyping import Array, Float
 
 from carom.methods.base import AbstractMethod, Derivative, Gives
 from carom.methods.spark.families import OTHER, coefficients, has_constraints, objection, part_names
+from carom.methods.spark.linking import Links, links
 from carom.methods.spark.stages import StageEquations, Unknowns
 from carom.names import register
+from carom.plain import found_field
 from carom.running.compiled import compiled
 from carom.solvers.newton import Newton, Root
-from carom.solvers.redundant import dependent, idle
-from carom.solvers.roots import rarely
+from carom.solvers.redundant import dependent
 from carom.state import Info, State, Status, Step
 from carom.systems.consistent import constraint_residuals
-from carom.systems.constrained import accelerations, directions, mass_matrix, time_scale
+from carom.systems.constrained import accelerations, directions, ineffective, mass_matrix, time_scale
 from carom.systems.features import Feature
 from carom.systems.system import System
 from carom.tableaux import Tableau, embedded, lobatto_iiia
@@ -47,13 +49,15 @@ _LOOKED_AT = 33  # places ahead at which a failed step looks for a singular posi
 class Memory(eqx.Module):
     """The stages of the last step, from which the next guess is extrapolated; h is infinite before the first.
 
-    `redundant` counts the constraints that depend on others at the start of the next step.
+    `redundant` counts the constraints that depend on others at the start of the next step, `idle` projects on the
+    multipliers that move nothing there.
     """
 
     V: Float[Array, "s n"]
     U: Float[Array, "s m"]
     h: Array
     redundant: Array
+    idle: Float[Array, "m m"]
 
 
 @register
@@ -80,6 +84,7 @@ class Spark(AbstractMethod):
     families: dict[str, Array]
     multiplier: str = eqx.field(static=True)
     newton: Newton
+    links: Links | None = found_field()
 
     handles = frozenset(
         {
@@ -113,6 +118,7 @@ class Spark(AbstractMethod):
             raise ValueError(msg)
         self.multiplier = multiplier
         self.newton = Newton(tol=1e-15, max_iter=60) if newton is None else newton
+        self.links = None
 
     @property
     def order(self) -> int:
@@ -139,13 +145,15 @@ class Spark(AbstractMethod):
             n = self.families[per_component[0]].shape[0]
             msg = f"Spark: '{per_component[0]}' has {n} families, but the state has {state.v.size} velocities"
             raise ValueError(msg)
+        along = links(system, state)
         if self.newton.strategy != "auto":
-            return self
+            return linked(self, along)
         coupled = {Feature.HAMILTONIAN, Feature.MULTIPLIER_FORCES} & system.features
         whole = self.families["constraint"].ndim == 2 and self.families["kinematic"].ndim == 2
         plain = not coupled and whole
         strategy = "shared" if plain and not is_stiff(system, state, h) else "full"
-        return eqx.tree_at(lambda m: m.newton, self, Newton(self.newton.tol, self.newton.max_iter, strategy))
+        new = Newton(self.newton.tol, self.newton.max_iter, strategy)
+        return linked(eqx.tree_at(lambda m: m.newton, self, new), along)
 
     def with_tolerances(self, rtol: Array, atol: Array) -> Spark:
         """Stages solved as far as such steps deserve it."""
@@ -154,7 +162,9 @@ class Spark(AbstractMethod):
 
     @staticmethod
     def alike(methods: list[Spark]) -> list[Spark]:
-        """In a batch all lanes use one solver: full Newton if any needs it."""
+        """In a batch all lanes use one solver: full Newton if any needs it, whole matrices unless all link alike."""
+        if len({m.links for m in methods}) > 1:
+            methods = [linked(m, None) for m in methods]
         if len({m.newton.strategy for m in methods}) == 1:
             return methods
         return [eqx.tree_at(lambda m: m.newton, m, Newton(m.newton.tol, m.newton.max_iter, "full")) for m in methods]
@@ -163,7 +173,7 @@ class Spark(AbstractMethod):
         """A constant guess: the start."""
         start, shape = compiled(accelerations)(system, state.t, state.q, state.v), (self.stages, 1)
         V, U = jnp.tile(state.v, shape), jnp.tile(start.u, shape)
-        return Memory(V, U, jnp.asarray(jnp.inf, float), start.redundant)
+        return Memory(V, U, jnp.asarray(jnp.inf, float), start.redundant, start.idle)
 
     def step(self, system: System, state: State, memory: Memory, h: Array) -> Step:
         """One step, Jay1998 Definition 4.1; backward in time every family is replaced by its adjoint (37)."""
@@ -172,16 +182,18 @@ class Spark(AbstractMethod):
         n = state.v.size
         parts = stacked([turned.get(name, turned[OTHER]) for name in part_names(system)], self.stages, n)
         kinematic = turned["kinematic" if system.kinematics is None else "rotation"]
-        idle = ineffective(system, state, memory)
-        equations = StageEquations(system, state.t, state.q, state.v, h, kinematic, parts, idle, base)
+        idle = memory.idle if len(memory.idle) > 1 else jnp.zeros_like(memory.idle)  # one row is never left out
+        equations = StageEquations(system, state.t, state.q, state.v, h, kinematic, parts, idle, base, self.links)
         root = equations.solve(predicted(system, equations, memory), self.newton)
         x, (q_rates, p_rates) = root.x, root.aux
         t1, q1 = state.t + h, equations.end(x)
         if self.multiplier == "stage":
             u, D = x.U[-1], directions(system, t1, q1, x.v1)
             redundant = dependent(D)
+            idle = ineffective(mass_matrix(system, t1, q1, n), D, D, redundant)
         else:
-            _, u, D, redundant = accelerations(system, t1, q1, x.v1)  # (17h)
+            along = None if self.links is None else self.links.of_accelerations
+            _, u, redundant, idle = accelerations(system, t1, q1, x.v1, along)  # (17h)
         info = Info(
             status=self.status_of(system, root, state.moved(t1, q1, x.v1), memory.redundant),
             residual=root.error * self.newton.tol,
@@ -192,7 +204,7 @@ class Spark(AbstractMethod):
             multiplier=u if has_constraints(system) else None,
             extra={"redundant": redundant} if u.size > 1 else {},
         )
-        return Step(state.moved(t1, q1, x.v1), Memory(x.V, x.U, h, redundant), info)
+        return Step(state.moved(t1, q1, x.v1), Memory(x.V, x.U, h, redundant, idle), info)
 
     def status_of(self, system: System, root: Root, end: State, redundant: Array) -> Array:
         """How the step ended: where constraints depend on each other, those that were left out must hold too."""
@@ -228,6 +240,13 @@ def LobattoIIIAB(stages: int, **options: Any) -> Spark:
         >>> method = carom.LobattoIIIAB(3)
     """
     return Spark(stages, families={"dissipative": "B", "exciting": "B", "rate damping": "B"}, **options)
+
+
+def linked(method: Spark, links: Links | None) -> Spark:
+    """The method with the links of a mechanism."""
+    new = copy.copy(method)
+    object.__setattr__(new, "links", links)
+    return new
 
 
 def stacked(matrices: list[Array], s: int, n: int) -> Array:
@@ -267,17 +286,6 @@ def local_error(system: System, base: Tableau, end: State, h: Array, q_rates: Ar
     """The embedded estimate of the error in q and v."""
     e = jnp.asarray(embedded(base).weights[1:-1])  # pyright: ignore
     return h * (e @ q_rates), system.mass_solve(end.t, end.q, h * (e @ p_rates))
-
-
-def ineffective(system: System, state: State, memory: Memory) -> Array:
-    """The projection on multipliers that move nothing at the start of a step, zero if there are none."""
-    m = memory.U.shape[1]
-
-    def found(_: Array, system: System, state: State) -> Array:
-        D = directions(system, state.t, state.q, state.v)
-        return idle(D @ jnp.linalg.solve(mass_matrix(system, state.t, state.q, state.v.size), D.T))
-
-    return rarely(memory.redundant > 0, found, jnp.zeros((m, m)), system, state) if m > 1 else jnp.zeros((m, m))
 
 
 def rank_ahead(system: System, state: State, h: float) -> str:

@@ -9,6 +9,8 @@ nothing at the start of the step.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -17,8 +19,11 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from carom.methods.spark.families import has_constraints
+from carom.methods.spark.linking import Links
+from carom.solvers.levels import Cut, Factorised
 from carom.solvers.newton import AbstractEquations, Foreseen, Newton, Root, by_updates, newton
-from carom.systems.constrained import constraint_rate, directions, mass_matrix, reaction, slip
+from carom.solvers.roots import rarely
+from carom.systems.constrained import constraint_rate, directions, reaction, slip
 from carom.systems.system import System
 from carom.tableaux import Tableau, lobatto_iiib
 
@@ -35,7 +40,8 @@ class Unknowns(eqx.Module):
 class StageEquations(eqx.Module):
     """The data of one step: start (q0, p0 = M v0), step h, and the matrices of `kinematic` and of all force parts.
 
-    `idle` projects on multipliers without effect; zero unless constraints depend on each other.
+    `idle` projects on multipliers without effect; zero unless constraints depend on each other. `links` are there for
+    long mechanisms, whose matrices are factorised level by level.
     """
 
     system: System
@@ -47,6 +53,7 @@ class StageEquations(eqx.Module):
     parts: Array
     idle: Float[Array, "m m"]
     base: Tableau = eqx.field(static=True)
+    links: Links | None = eqx.field(static=True, default=None)
 
     @property
     def levels(self) -> np.ndarray:
@@ -101,13 +108,16 @@ class StageEquations(eqx.Module):
 
     def full_direction(self, x: Unknowns, r: Unknowns) -> Unknowns:
         """Newton direction from the Jacobian of all equations."""
+        if self.links is not None:
+            return Linked.of(self, x).direction(self, r)
         flat, unravel = ravel_pytree(x)
         J = jax.jacfwd(lambda y: ravel_pytree(self.residual(unravel(y))[0])[0])(flat)
         return unravel(jnp.linalg.solve(J, ravel_pytree(r)[0]))
 
     def solve(self, guess: Unknowns, settings: Newton) -> Root:
         """Solve (17a)-(17g) to the tolerance."""
-        structured = Structured.of(self, guess) if settings.strategy == "shared" else None
+        simplified = Structured if self.links is None else Linked
+        structured = simplified.of(self, guess) if settings.strategy == "shared" else None
         scaled = Scaled(self, structured, jnp.asarray(settings.tol))
         return newton(scaled, guess, settings.max_iter, by_updates(Foreseen()))
 
@@ -128,7 +138,8 @@ class Structured(eqx.Module):
         """Mass in the middle of the step, directions in the stages of the guess."""
         system, h, base, n = equations.system, equations.h, equations.base, equations.v.size
         t, q = equations.t + 0.5 * h, equations.q + 0.5 * h * system.rate(equations.t, equations.q, equations.v)
-        M_inv = jnp.linalg.inv(mass_matrix(system, t, q, n))
+        M = system.dense_mass_at(t, q)
+        M_inv = jnp.linalg.inv(M) if M.ndim == 2 else jnp.diag(jnp.broadcast_to(1.0 / M, (n,)))
         Q = equations.q + h * combine(equations.kinematic, equations.rates(guess))
         if not has_constraints(system):
             return cls(M_inv, jnp.zeros((base.stages, 0, n)), (jnp.zeros((0, 0)), jnp.zeros(0, jnp.int32)), Q)
@@ -174,6 +185,40 @@ class Structured(eqx.Module):
         return r.W + rate(equations.times, self.Q, V) - rate(equations.times, self.Q, jnp.zeros_like(V))
 
 
+class Linked(eqx.Module):
+    """Newton direction with the Jacobian of all equations at one place, factorised along a long mechanism.
+
+    Where constraints depend on each other, which here happens in passing, the Jacobian is that of the guess as a whole.
+    """
+
+    guess: Unknowns
+    factors: Factorised
+
+    @classmethod
+    def of(cls, equations: StageEquations, guess: Unknowns) -> Linked:
+        """The Jacobian at the guess, but for the multipliers without effect, which meet all over the mechanism."""
+        assert equations.links is not None
+        M = equations.system.mass
+        cut = Cut.of(M, np.asarray(equations.links.velocities)) if getattr(M, "ndim", 0) == 2 else M
+        free = eqx.tree_at(lambda e: (e.idle, e.system.mass), equations, (jnp.zeros_like(equations.idle), cut))
+        flat, unravel = ravel_pytree(guess)
+        linear = jax.linearize(lambda y: ravel_pytree(free.residual(unravel(y))[0])[0], flat)[1]
+        return cls(guess, Factorised.of(linear, equations.links.of_unknowns(equations.base.stages)))
+
+    def direction(self, equations: StageEquations, r: Unknowns) -> Unknowns:
+        """The update that removes r."""
+        flat, unravel = ravel_pytree(r)
+        whole = replace(equations, links=None)
+        found = rarely(jnp.any(equations.idle != 0), _whole, self.factors.solve(flat), whole, self.guess, flat)
+        return unravel(found)
+
+
+def _whole(_: Array, equations: StageEquations, guess: Unknowns, flat: Array) -> Array:
+    """The update that removes residuals, without regard to links."""
+    unravel = ravel_pytree(guess)[1]
+    return ravel_pytree(equations.full_direction(guess, unravel(flat)))[0]
+
+
 def along(D: Float[Array, "s m n"], V: Float[Array, "s n"]) -> Float[Array, "s m"]:
     """D_i V_i, stage by stage."""
     return jnp.einsum("smn,sn->sm", D, V)
@@ -183,7 +228,7 @@ class Scaled(AbstractEquations):
     """The equations with the size of updates that counts as zero: of the velocities, U carries noise of eps/h^2."""
 
     equations: StageEquations
-    structured: Structured | None
+    structured: Structured | Linked | None
     tol: Array
 
     @property
