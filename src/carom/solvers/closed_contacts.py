@@ -21,20 +21,25 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from carom.solvers.body_directions import Blocks, Colours, Side, velocity_of
-from carom.solvers.contact_problem import nearest
+from carom.solvers.body_directions import Blocks, Colours, added
+from carom.solvers.contact_problem import TINY
 from carom.sorting import running_sum
 
-_PLACES = {"cpu": 192}  # of a block: more no longer stay in the cache
+_PLACES = {"cpu": 256}  # of a block: more no longer stay in the cache
 _MOST = 2**17  # on other devices, where a round of the loop costs as much as so many places
 
 
 class Closed(eqx.Module):
-    """The closed contacts of a group: how many blocks they fill, their numbers, and what a round takes of them."""
+    """The closed contacts of a group: how many blocks they fill, their numbers, and what a round takes of them.
+
+    Bodies of all sides stand one after the other, and every entry of the rows is an array of its own, `rows[s][r][i]`
+    for side, row and velocity: 26 ns per disk contact and extrapolated sweep on a CPU instead of 43.
+    """
 
     used: Int[Array, ""]
     number: Int[Array, "b B"]
-    sides: tuple[Side, ...]
+    body: Int[Array, "b sides*B"]
+    rows: list[list[list[Float[Array, "b B"]]]]
     c: Float[Array, "b R B"]
     friction: Float[Array, "b B"]
     root: Float[Array, "b R B"]
@@ -43,29 +48,30 @@ class Closed(eqx.Module):
     def of(cls, own: Blocks, c: Array, diagonal: Array, active: Array, friction: Array, root_M: Array) -> Closed:
         """Those of a group whose rows (R, K) these are."""
         number, used = _places(active, own.colours, block_size(root_M.shape[0], len(own.sides)))
-        B, N = number.shape[1], root_M.shape[0]
+        N = root_M.shape[0]
 
         def taken(x: Array, at: Array, fill: float = 0.0) -> Array:
-            return jnp.stack([y.at[at].get(mode="fill", fill_value=fill) for y in x.reshape(-1, own.count)])
+            return x.at[at].get(mode="fill", fill_value=fill)
 
         def block(at: Array) -> Any:
-            root = jnp.sqrt(taken(diagonal, at, 1.0))
-            sides = []
-            for side in own.sides:
-                body = side.body.at[at].get(mode="fill", fill_value=N).astype(jnp.int32)
-                rows = taken(side.rows, at).reshape(*side.rows.shape[:2], B)
-                mass = root_M.at[body].get(mode="fill", fill_value=1.0).T
-                sides.append(
-                    Side(jnp.where(body < N, body, N + jnp.arange(B, dtype=jnp.int32)), rows / mass / root[:, None])
-                )
-            mu = taken(friction, at)[0]
-            return tuple(sides), taken(c, at) / root, mu * root[-1] / root[0], root
+            root = jnp.sqrt(jnp.stack([taken(x, at, 1.0) for x in diagonal]))
+            bodies = [side.body.at[at].get(mode="fill", fill_value=N).astype(jnp.int32) for side in own.sides]
+            masses = [taken(root_M, body, 1.0).T for body in bodies]
+            rows = [
+                [[taken(x, at) / m / r for x, m in zip(row, mass)] for row, r in zip(side.rows, root)]
+                for side, mass in zip(own.sides, masses)
+            ]
+            body = jnp.concatenate(bodies)
+            body = jnp.where(body < N, body, N + jnp.arange(body.size, dtype=jnp.int32))
+            mu = taken(friction, at) * root[-1] / root[0]
+            return body, rows, jnp.stack([taken(x, at) for x in c]) / root, mu, root
 
         empty = jax.tree.map(
             lambda x: jnp.zeros((number.shape[0], *x.shape), x.dtype), jax.eval_shape(block, number[0])
         )
-        put = lambda k, all_: jax.tree.map(lambda x, new: put_block(x, k, new), all_, block(block_of(number, k)))  # noqa: E731
-        return cls(used, number, *jax.lax.fori_loop(0, used, put, empty))
+        return cls(
+            used, number, *jax.lax.fori_loop(0, used, lambda k, x: put_block(x, k, block(block_of(number, k))), empty)
+        )
 
     def gathered(self, P: Float[Array, "R K"]) -> Float[Array, "b R B"]:
         """Impulses of the group, in blocks."""
@@ -88,47 +94,71 @@ class Closed(eqx.Module):
 
     def over_blocks(self, body: Callable[[Closed, Array, Any], Any], x: Any) -> Any:
         """x after `body(block, its number, x)` of one used block after the other."""
-        rest = (self.number, self.sides, self.c, self.friction, self.root)
+        rest = (self.number, self.body, self.rows, self.c, self.friction, self.root)
+        return jax.lax.fori_loop(0, self.used, lambda k, x: body(Closed(self.used, *block_of(rest, k)), k, x), x)
 
-        def once(k: Array, x: Any) -> Any:
-            return body(Closed(self.used, *jax.tree.map(lambda y: block_of(y, k), rest)), k, x)
+    def relaxed(
+        self, P: tuple[Array, Array], beta: Array, u: Array, seen: Callable[[Array], Array], r: Array | float = 1.0
+    ) -> tuple[tuple[Array, Array], Array, Array]:
+        """A round from P + beta (P - before), with P the impulses (b, R, B) and those before: both after it.
 
-        return jax.lax.fori_loop(0, self.used, once, x)
+        Also the velocities of bodies after it (a block sees `seen(u)` of them) and |y - new|^2, (y - new) . (new - P).
+        What is read of P is kept together: then P is overwritten block by block, and nobody copies it.
+        """
+
+        def relax(block: Closed, k: Array, at: tuple[Any, Array, Array]) -> tuple[Any, Array, Array]:
+            both, u, products = at
+            now, before = jax.lax.optimization_barrier(jnp.stack(block_of(both, k)))
+            y = now + beta * (now - before)
+            wanted = block.wanted(y, seen(u), r)
+            down = y - wanted
+            products = products + jnp.stack([added(down * down), added(down * (wanted - now))])
+            return put_block(both, k, (wanted, now)), block.pushed(u, -down), products
+
+        P, u, products = self.over_blocks(relax, (P, u, jnp.zeros((2, self.number.shape[1]))))
+        return P, u, jnp.sum(products, axis=1)
 
     # ---- one block: arrays without b ---------------------------------------------------------------------------------
 
-    def own(self, u: Float[Array, "N f"]) -> list[Array]:
-        """Velocities of the bodies of each side."""
-        return [u.at[side.body].get(mode="clip") for side in self.sides]
+    def wanted(self, P: Float[Array, "R B"], u: Float[Array, "N f"], r: Array | float = 1.0) -> Float[Array, "R B"]:
+        """prox(P - r (W u + c)).
 
-    def wanted(self, P: Float[Array, "R B"], own: list[Array], r: Array | float = 1.0) -> Float[Array, "R B"]:
-        """prox(P - r (W u + c))."""
-        x = P - r * (velocity_of(self.sides, own) + self.c)
+        Kept together: a compiler would find the same impulses anew for everyone who asks for them.
+        """
+        own = u.at[self.body].get(mode="clip").reshape(len(self.rows), -1, u.shape[1])
+        W = zip(*self.rows)
+        gamma = [added(x * v[:, i] for row, v in zip(sides, own) for i, x in enumerate(row)) for sides in W]
+        x = [p - r * (g + c) for p, g, c in zip(P, gamma, self.c)]
         normal = jnp.where(x[0] > 0, x[0], 0.0)
-        if len(x) == 1:
-            return normal[None]
-        a = (self.friction * normal)[:, None]
-        return jnp.vstack([normal, nearest(x[1:].T, -a, a).T])
+        return jax.lax.optimization_barrier(jnp.stack([normal, *_within(x[1:], self.friction * normal)]))
 
-    def pushed(self, u: Float[Array, "N f"], dP: Array) -> Float[Array, "N f"]:
+    def pushed(self, u: Float[Array, "N f"], dP: Float[Array, "R B"]) -> Float[Array, "N f"]:
         """u with the change that impulses bring about.
 
         Added, not set: what is set would be read from u in the kernel that writes it, and an accelerator would copy u
         for each block (1e6 disks on an H200: 2.6 ms per sweep, added 1.7).
         """
-        for side in self.sides:
-            u = u.at[side.body].add(side.push(dP), mode="drop", unique_indices=True)
-        return u
+        own = ([added(x * p for x, p in zip(rows, dP)) for rows in zip(*side)] for side in self.rows)
+        push = jnp.concatenate([jnp.stack(columns, axis=1) for columns in own])
+        return u.at[self.body].add(push, mode="drop", unique_indices=True)
 
 
-def block_of(x: Array, k: Array) -> Array:
-    """Block k, which exists."""
-    return jax.lax.dynamic_index_in_dim(x, k, keepdims=False)
+def _within(x: list[Array], a: Array) -> list[Array]:
+    """The nearest point of an interval (one column) or a disk (two) of radius a."""
+    if len(x) < 2:
+        return [jnp.where(y < -a, -a, jnp.where(y > a, a, y)) for y in x]
+    size = jnp.sqrt(jnp.maximum(added(y * y for y in x), TINY))
+    return [jnp.where(size > a, y * (a / size), y) for y in x]
 
 
-def put_block(x: Array, k: Array, new: Array) -> Array:
-    """x with another block k, which exists."""
-    return jax.lax.dynamic_update_index_in_dim(x, new, k, 0)
+def block_of(x: Any, k: Array) -> Any:
+    """Block k, which exists, of all arrays."""
+    return jax.tree.map(lambda y: jax.lax.dynamic_index_in_dim(y, k, keepdims=False), x)
+
+
+def put_block(x: Any, k: Array, new: Any) -> Any:
+    """Arrays with another block k, which exists."""
+    return jax.tree.map(lambda y, z: jax.lax.dynamic_update_index_in_dim(y, z, k, 0), x, new)
 
 
 def _places(active: Array, colours: Colours, B: int) -> tuple[Int[Array, "b B"], Array]:
