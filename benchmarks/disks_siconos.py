@@ -19,11 +19,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from disks import H, moved
-from scipy import sparse
 
 import carom
 from carom.contact_problems import LocalProblem, write
-from carom.contact_problems.steps import _Listener
+from carom.contact_problems.steps import _Listener, _matrix
 from carom.running.listing import first_pairs
 
 ASKED = (2e-3, 1e-3, 5e-4, 2e-4, 1e-4)
@@ -44,28 +43,12 @@ def solved(problem, tol):
     return found.iterations, found.residual
 
 
-def as_matrix(directions, laws):
-    """W or W M^{-1} as a sparse matrix."""
-    parts, first = [], 0
-    for group in directions.groups:
-        for side in group.sides:
-            R, f, K = side.rows.shape
-            row, axis, contact = np.indices((R, f, K))
-            row = first + contact + laws.contacts * (row > 0)
-            column = f * np.asarray(side.body) + axis
-            there = np.broadcast_to(np.asarray(side.body) < directions.bodies, (R, f, K))
-            parts.append([x[there] for x in (np.asarray(side.rows), row, column)])
-        first += group.count
-    value, row, column = (np.concatenate(x) for x in zip(*parts))
-    return sparse.csr_matrix((value, (row, column)), (laws.rows, directions.bodies * directions.dof))
-
-
 def local(problem):
     """The closed contacts as Siconos reads them, and the rows they have in carom's problem."""
     shut = np.flatnonzero(np.asarray(problem.active))
     rows = problem.laws.cones(1)[shut].ravel()
-    W, W_M = (as_matrix(x, problem.laws)[rows] for x in (problem.G.W, problem.G.W_M))
-    return LocalProblem((W @ W_M.T).tocsr(), np.asarray(problem.c)[rows], np.asarray(problem.friction)[shut], 2), rows
+    G = _matrix(problem.G).tocsr()[rows][:, rows]
+    return LocalProblem(G, np.asarray(problem.c)[rows], np.asarray(problem.friction)[shut], 2), rows
 
 
 def siconos(problem, folder):

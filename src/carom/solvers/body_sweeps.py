@@ -29,15 +29,14 @@ class BodySweeps(AbstractSweeps):
     def of(cls, problem: ContactProblem, W: BodyDirections, masses: Array) -> BodySweeps:
         """The sweeps of a problem."""
         found, first, root_M = [], 0, jnp.sqrt(masses)
-        for group, c, diagonal in zip(W.groups, W.by_group(problem.c), W.by_group(problem.diagonal)):
-            own = slice(first, first + group.count)
-            found.append(Closed.of(group, c, diagonal, problem.active[own], problem.friction[own], root_M))
+        for k, group in enumerate(W.groups):
+            found.append(Closed.of(W, k, problem, slice(first, first + group.count), root_M))
             first += group.count
         return cls(W, tuple(found))
 
     def start(self, P: Array) -> Iterate:
         """Impulses in blocks, and the velocities they bring about."""
-        P_blocks = tuple(group.gathered(own) for group, own in zip(self.groups, self.W.by_group(P)))
+        P_blocks = tuple(group.gathered(P) for group in self.groups)
         return P_blocks, self.summed(P_blocks)
 
     def sweep(self, x: Iterate, old: Iterate, beta: Array) -> tuple[Iterate, Iterate, Array, Array]:
@@ -80,5 +79,7 @@ class BodySweeps(AbstractSweeps):
 
     def impulses(self, x: Iterate) -> Array:
         """The impulses in their order."""
-        both = zip(self.W.groups, self.groups, x[0])
-        return self.W.stacked(tuple(group.scattered(P, blocks.count) for blocks, group, P in both))
+        found = jnp.zeros(sum(group.count * (1 + group.directions) for group in self.W.groups))
+        for group, P in zip(self.groups, x[0]):
+            found = group.scattered(P, found)
+        return found

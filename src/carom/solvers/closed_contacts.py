@@ -7,7 +7,7 @@ velocities of bodies M^{1/2} u, and the diagonal is one:
     P_i <- prox(P_i - (W_i u + c_i)),   u <- u + W_i^T dP_i
 
 An empty place has no row, no velocity, no body, and keeps its zero impulse.
-Letters: b blocks of B places, R = 1 + directions rows, N bodies of f velocities, K contacts of the group.
+Letters: b blocks of B places, R = 1 + directions rows, N bodies of f velocities, m rows of the problem.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from carom.solvers.body_directions import Blocks, Colours, added
-from carom.solvers.contact_problem import TINY
+from carom.solvers.body_directions import BodyDirections, Colours, Rows, added, push_of, velocity_of
+from carom.solvers.contact_problem import TINY, ContactProblem
 from carom.sorting import running_sum
 
 _PLACES = {"cpu": 256}  # of a block: more no longer stay in the cache
@@ -30,71 +30,62 @@ _MOST = 2**17  # on other devices, where a round of the loop costs as much as so
 
 
 class Closed(eqx.Module):
-    """The closed contacts of a group: how many blocks they fill, their numbers, and what a round takes of them.
+    """The closed contacts of a group: how many blocks they fill, their rows in the problem, what a round takes.
 
-    Bodies of all sides stand one after the other, and every entry of the rows is an array of its own, `rows[s][r][i]`
-    for side, row and velocity: 26 ns per disk contact and extrapolated sweep on a CPU instead of 43.
+    Bodies of all sides stand one after the other: a block gathers and scatters once.
     """
 
     used: Int[Array, ""]
-    number: Int[Array, "b B"]
+    row: Int[Array, "b R B"]
     body: Int[Array, "b sides*B"]
-    rows: list[list[list[Float[Array, "b B"]]]]
+    rows: list[Rows]
     c: Float[Array, "b R B"]
     friction: Float[Array, "b B"]
     root: Float[Array, "b R B"]
 
     @classmethod
-    def of(cls, own: Blocks, c: Array, diagonal: Array, active: Array, friction: Array, root_M: Array) -> Closed:
-        """Those of a group whose rows (R, K) these are."""
-        number, used = _places(active, own.colours, block_size(root_M.shape[0], len(own.sides)))
-        N = root_M.shape[0]
-
-        def taken(x: Array, at: Array, fill: float = 0.0) -> Array:
-            return x.at[at].get(mode="fill", fill_value=fill)
+    def of(cls, W: BodyDirections, k: int, problem: ContactProblem, contacts: slice, root_M: Array) -> Closed:
+        """Those of group k of W, which has these contacts of a problem."""
+        own, N, active, friction = W.groups[k], root_M.shape[0], problem.active[contacts], problem.friction[contacts]
+        number, used = _places(active, own.colours, block_size(N, len(own.sides)))
 
         def block(at: Array) -> Any:
-            root = jnp.sqrt(jnp.stack([taken(x, at, 1.0) for x in diagonal]))
-            bodies = [side.body.at[at].get(mode="fill", fill_value=N).astype(jnp.int32) for side in own.sides]
-            masses = [taken(root_M, body, 1.0).T for body in bodies]
+            row = W.places(k, at)
+            root = jnp.sqrt(_taken(problem.diagonal, row, 1.0))
+            bodies = [_taken(side.body, at, N).astype(jnp.int32) for side in own.sides]
+            masses = [_taken(root_M, body, 1.0).T for body in bodies]
             rows = [
-                [[taken(x, at) / m / r for x, m in zip(row, mass)] for row, r in zip(side.rows, root)]
+                [[_taken(x, at) / m / r for x, m in zip(entries, mass)] for entries, r in zip(side.rows, root)]
                 for side, mass in zip(own.sides, masses)
             ]
             body = jnp.concatenate(bodies)
             body = jnp.where(body < N, body, N + jnp.arange(body.size, dtype=jnp.int32))
-            mu = taken(friction, at) * root[-1] / root[0]
-            return body, rows, jnp.stack([taken(x, at) for x in c]) / root, mu, root
+            mu = _taken(friction, at) * root[-1] / root[0]
+            return row.astype(jnp.int32), body, rows, _taken(problem.c, row) / root, mu, root
 
-        empty = jax.tree.map(
-            lambda x: jnp.zeros((number.shape[0], *x.shape), x.dtype), jax.eval_shape(block, number[0])
-        )
-        return cls(
-            used, number, *jax.lax.fori_loop(0, used, lambda k, x: put_block(x, k, block(block_of(number, k))), empty)
-        )
+        empty = jax.tree.map(lambda x: jnp.zeros((len(number), *x.shape), x.dtype), jax.eval_shape(block, number[0]))
+        put = lambda k, all_: put_block(all_, k, block(block_of(number, k)))  # noqa: E731
+        return cls(used, *jax.lax.fori_loop(0, used, put, empty))
 
-    def gathered(self, P: Float[Array, "R K"]) -> Float[Array, "b R B"]:
-        """Impulses of the group, in blocks."""
+    def gathered(self, P: Float[Array, " m"]) -> Float[Array, "b R B"]:
+        """Their impulses, in blocks."""
 
         def put(k: Array, all_: Array) -> Array:
-            at = block_of(self.number, k)
-            own = jnp.stack([y.at[at].get(mode="fill", fill_value=0.0) for y in P])
-            return put_block(all_, k, own * block_of(self.root, k))
+            return put_block(all_, k, _taken(P, block_of(self.row, k)) * block_of(self.root, k))
 
         return jax.lax.fori_loop(0, self.used, put, jnp.zeros_like(self.c))
 
-    def scattered(self, P: Float[Array, "b R B"], count: int) -> Float[Array, "R K"]:
-        """Impulses of the group in their order; open contacts have none."""
+    def scattered(self, P: Float[Array, "b R B"], onto: Float[Array, " m"]) -> Float[Array, " m"]:
+        """All impulses of the problem with theirs, from blocks."""
 
-        def put(k: Array, all_: tuple[Array, ...]) -> tuple[Array, ...]:
-            own, at = block_of(P, k) / block_of(self.root, k), block_of(self.number, k)
-            return tuple(x.at[at].set(y, mode="drop") for x, y in zip(all_, own))
+        def put(k: Array, all_: Array) -> Array:
+            return all_.at[block_of(self.row, k)].set(block_of(P, k) / block_of(self.root, k), mode="drop")
 
-        return jnp.stack(jax.lax.fori_loop(0, self.used, put, tuple(jnp.zeros((self.c.shape[1], count)))))
+        return jax.lax.fori_loop(0, self.used, put, onto)
 
     def over_blocks(self, body: Callable[[Closed, Array, Any], Any], x: Any) -> Any:
         """x after `body(block, its number, x)` of one used block after the other."""
-        rest = (self.number, self.body, self.rows, self.c, self.friction, self.root)
+        rest = (self.row, self.body, self.rows, self.c, self.friction, self.root)
         return jax.lax.fori_loop(0, self.used, lambda k, x: body(Closed(self.used, *block_of(rest, k)), k, x), x)
 
     def relaxed(
@@ -115,7 +106,7 @@ class Closed(eqx.Module):
             products = products + jnp.stack([added(down * down), added(down * (wanted - now))])
             return put_block(both, k, (wanted, now)), block.pushed(u, -down), products
 
-        P, u, products = self.over_blocks(relax, (P, u, jnp.zeros((2, self.number.shape[1]))))
+        P, u, products = self.over_blocks(relax, (P, u, jnp.zeros((2, self.c.shape[2]))))
         return P, u, jnp.sum(products, axis=1)
 
     # ---- one block: arrays without b ---------------------------------------------------------------------------------
@@ -126,8 +117,7 @@ class Closed(eqx.Module):
         Kept together: a compiler would find the same impulses anew for everyone who asks for them.
         """
         own = u.at[self.body].get(mode="clip").reshape(len(self.rows), -1, u.shape[1])
-        W = zip(*self.rows)
-        gamma = [added(x * v[:, i] for row, v in zip(sides, own) for i, x in enumerate(row)) for sides in W]
+        gamma = velocity_of(self.rows, own)
         x = [p - r * (g + c) for p, g, c in zip(P, gamma, self.c)]
         normal = jnp.where(x[0] > 0, x[0], 0.0)
         return jax.lax.optimization_barrier(jnp.stack([normal, *_within(x[1:], self.friction * normal)]))
@@ -138,8 +128,7 @@ class Closed(eqx.Module):
         Added, not set: what is set would be read from u in the kernel that writes it, and an accelerator would copy u
         for each block (1e6 disks on an H200: 2.6 ms per sweep, added 1.7).
         """
-        own = ([added(x * p for x, p in zip(rows, dP)) for rows in zip(*side)] for side in self.rows)
-        push = jnp.concatenate([jnp.stack(columns, axis=1) for columns in own])
+        push = jnp.concatenate([push_of(rows, dP) for rows in self.rows])
         return u.at[self.body].add(push, mode="drop", unique_indices=True)
 
 
@@ -149,6 +138,11 @@ def _within(x: list[Array], a: Array) -> list[Array]:
         return [jnp.where(y < -a, -a, jnp.where(y > a, a, y)) for y in x]
     size = jnp.sqrt(jnp.maximum(added(y * y for y in x), TINY))
     return [jnp.where(size > a, y * (a / size), y) for y in x]
+
+
+def _taken(x: Array, at: Array, fill: float = 0.0) -> Array:
+    """Entries, `fill` beyond the last."""
+    return x.at[at].get(mode="fill", fill_value=fill)
 
 
 def block_of(x: Any, k: Array) -> Any:
