@@ -132,10 +132,8 @@ class BodyDirections(AbstractDirections):
         per_mass, found = self._over(other._over(jnp.ones((self.bodies, self.dof)))), []
         for group, its in zip(self.groups, other.groups):
             weights = [side.own(per_mass) for side in group.sides]
-            rows = (
-                [[x * y for x, y in zip(*both)] for both in zip(a.rows, b.rows)] for a, b in zip(group.sides, its.sides)
-            )
-            found.append(velocity_of(rows, weights))
+            squares = [jax.tree.map(jnp.multiply, a.rows, b.rows) for a, b in zip(group.sides, its.sides)]
+            found.append(velocity_of(squares, weights))
         return self.stacked(tuple(found))
 
     def summed(self, x: Array) -> Array:
