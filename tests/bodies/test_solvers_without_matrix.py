@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 
 import carom
-from carom.solvers.body_directions import Blocks, Colours, Side
+from carom.solvers.body_directions import Blocks, BodyDirections, Colours, Side
 from carom.solvers.closed_contacts import Closed
+from carom.solvers.contact_laws import Laws
+from carom.solvers.contact_problem import contact_problem
 
 BODIES = 20
 EXPECTED = pytest.mark.filterwarnings("ignore:.*(not solved to tol|penetration|overlap)")  # of a pile that fell
@@ -15,8 +17,8 @@ EXPECTED = pytest.mark.filterwarnings("ignore:.*(not solved to tol|penetration|o
 def chain(closed):
     """A chain of bodies on a line, its even and its odd contacts each a colour, of which some are closed."""
     a = np.concatenate([np.arange(0, BODIES - 1, 2), np.arange(1, BODIES - 1, 2)])
-    rows = np.ones((1, 1, a.size))
-    sides = (Side(jnp.asarray(a), jnp.asarray(-rows)), Side(jnp.asarray(a + 1), jnp.asarray(rows)))
+    ones = jnp.ones(a.size)
+    sides = (Side(jnp.asarray(a), [[-ones]]), Side(jnp.asarray(a + 1), [[ones]]))
     even = BODIES // 2
     return Blocks(sides, Colours(jnp.array([0, even]), (even, even))), jnp.asarray(np.isin(np.arange(a.size), closed))
 
@@ -24,14 +26,15 @@ def chain(closed):
 @pytest.mark.parametrize("closed", [[], [0], [3, 9, 10, 18], range(19)])
 def test_closed_contacts_are_brought_together_and_taken_back(closed):
     blocks, active = chain(closed)
-    count = blocks.count
-    ones, P = jnp.ones((1, count)), jnp.arange(1.0, 1.0 + count)[None]
-    group = Closed.of(blocks, ones, 4.0 * ones, active, jnp.zeros(count), jnp.ones((BODIES, 1)))
-    number = np.asarray(group.number)[: int(group.used)]
+    count, W = blocks.count, BodyDirections((blocks,), BODIES)
+    data = {"c": jnp.ones(count), "active": active, "friction": jnp.zeros(count), "limits": jnp.zeros((0, 2))}
+    problem = contact_problem(W, W.over(jnp.asarray(0.5)), Laws([(count, 0)]), **data)
+    group, P = Closed.of(W, 0, problem, slice(0, count), jnp.ones((BODIES, 1))), jnp.arange(1.0, 1.0 + count)
+    number = np.asarray(group.row)[: int(group.used), 0]
     assert sorted(number[number < count].tolist()) == sorted(closed)
     assert all(len({int(i) >= BODIES // 2 for i in block[block < count]}) == 1 for block in number)
-    there = group.scattered(group.gathered(P), count)
-    np.testing.assert_array_equal(there[0], np.where(active, P[0], 0.0))
+    there = group.scattered(group.gathered(P), jnp.zeros(count))
+    np.testing.assert_array_equal(there, np.where(active, P, 0.0))
 
 
 @pytest.fixture(scope="module")

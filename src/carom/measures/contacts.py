@@ -148,7 +148,7 @@ def _looked(system: System, t: Array, q: Array) -> Seen:
     """Bodies, gaps, normals and points of all contacts, group by group."""
     W, d, given = body_directions(system, t, q, jnp.zeros(_velocities(system))), _dimension(system), system.given
     groups: Any = system.contact_groups
-    normals = [_units(block.sides[0].rows[0, :d].T) for block in W.groups]
+    normals = [_units(jnp.stack(block.sides[0].rows[0][:d], axis=1)) for block in W.groups]
     points = [group.points(given, t, q, n) for group, n in zip(groups, normals)]
     return [group.numbers for group in groups], [group.gaps(given, t, q) for group in groups], normals, points
 

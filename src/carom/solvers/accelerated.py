@@ -95,11 +95,11 @@ class Path(eqx.Module):
 
     def ahead(self, sweeps: AbstractSweeps, trust: Array, rest: Array) -> Path:
         """After one more round; the next is extrapolated where that may be trusted, `rest` rounds after a new start."""
-        x, size, turn = sweeps.sweep(self.x, self.old, self.beta)
+        x, old, size, turn = sweeps.sweep(self.x, self.old, self.beta)
         lost = ((turn > 0) | (size > _GUARD * self.least)) & (self.rest == 0)
         rest = jnp.where(lost, rest, jnp.maximum(self.rest - 1, 0)).astype(jnp.int32)
         plain = lost | (rest > 0)
         theta = 0.5 * (1.0 + jnp.sqrt(1.0 + 4.0 * self.theta**2))
         beta = jnp.where(trust & ~plain, (self.theta - 1.0) / theta, 0.0)
         least = jnp.where(plain, size, jnp.minimum(self.least, size))
-        return Path(x, self.x, beta, jnp.where(plain, 1.0, theta), least, rest)
+        return Path(x, old, beta, jnp.where(plain, 1.0, theta), least, rest)

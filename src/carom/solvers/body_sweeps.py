@@ -6,13 +6,13 @@ sweep are taken over impulses in units of the root of energy.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.solvers.body_directions import BodyDirections
-from carom.solvers.closed_contacts import Closed, block_of, put_block
+from carom.solvers.closed_contacts import Closed, block_of
 from carom.solvers.contact_problem import TINY, ContactProblem
 from carom.solvers.sweeps import AbstractSweeps
 
@@ -29,34 +29,30 @@ class BodySweeps(AbstractSweeps):
     def of(cls, problem: ContactProblem, W: BodyDirections, masses: Array) -> BodySweeps:
         """The sweeps of a problem."""
         found, first, root_M = [], 0, jnp.sqrt(masses)
-        for group, c, diagonal in zip(W.groups, W.by_group(problem.c), W.by_group(problem.diagonal)):
-            own = slice(first, first + group.count)
-            found.append(Closed.of(group, c, diagonal, problem.active[own], problem.friction[own], root_M))
+        for k, group in enumerate(W.groups):
+            found.append(Closed.of(W, k, problem, slice(first, first + group.count), root_M))
             first += group.count
         return cls(W, tuple(found))
 
     def start(self, P: Array) -> Iterate:
         """Impulses in blocks, and the velocities they bring about."""
-        P_blocks = tuple(group.gathered(own) for group, own in zip(self.groups, self.W.by_group(P)))
+        P_blocks = tuple(group.gathered(P) for group in self.groups)
         return P_blocks, self.summed(P_blocks)
 
-    def sweep(self, x: Iterate, old: Iterate, beta: Array) -> tuple[Iterate, Array, Array]:
+    def sweep(self, x: Iterate, old: Iterate, beta: Array) -> tuple[Iterate, Iterate, Array, Array]:
         """After all colours, one after the other."""
-        y = x[1] + beta * (x[1] - old[1])
-        found, u, products = [], y, jnp.zeros(2)
-        for group, P, before in zip(self.groups, x[0], old[0]):
+        return self.round(x, old, beta, lambda u: u)
 
-            def relaxed(block: Closed, k: Array, at: Any, P: Array = P, P_y: Array = P + beta * (P - before)) -> Any:
-                new, u, products = at
-                P_k = block_of(P_y, k)
-                wanted = block.wanted(P_k, block.own(u))
-                down, ahead = P_k - wanted, wanted - block_of(P, k)
-                products = products + jnp.stack([jnp.sum(down * down), jnp.sum(down * ahead)])
-                return put_block(new, k, wanted), block.pushed(u, -down), products
-
-            new, u, products = group.over_blocks(relaxed, (before, u, products))
-            found.append(new)
-        return (tuple(found), u), products[0], products[1]
+    def round(
+        self, x: Iterate, old: Iterate, beta: Array, seen: Callable[[Array], Array], r: Array | float = 1.0
+    ) -> tuple[Iterate, Iterate, Array, Array]:
+        """After all blocks, each of which sees `seen(u)` of the velocities that those before it left."""
+        found, u, products = [], x[1] + beta * (x[1] - old[1]), jnp.zeros(2)
+        for group, P, P_old in zip(self.groups, x[0], old[0]):
+            both, u, own = group.relaxed((P, P_old), beta, u, seen, r)
+            found, products = [*found, both], products + own
+        new, before = zip(*found)
+        return (new, u), (before, x[1]), products[0], products[1]
 
     def looked(self, x: Iterate) -> tuple[Iterate, Array]:
         """With velocities summed anew, and the residual."""
@@ -66,11 +62,11 @@ class BodySweeps(AbstractSweeps):
 
             def larger(block: Closed, k: Array, largest: Array, P: Array = P) -> Array:
                 P_k = block_of(P, k)
-                defect = P_k - block.wanted(P_k, block.own(u))
-                size = jnp.abs(P_k) + jnp.abs(block.c)
-                return jnp.maximum(largest, jnp.stack([jnp.max(jnp.abs(defect)), jnp.max(size)]))
+                defect = jnp.abs(P_k - block.wanted(P_k, u))
+                return jnp.maximum(largest, jnp.stack([defect, jnp.abs(P_k) + jnp.abs(block.c)]))
 
-            largest = group.over_blocks(larger, largest)
+            of_group = group.over_blocks(larger, jnp.zeros((2, *group.c.shape[1:])))
+            largest = jnp.maximum(largest, jnp.max(of_group, axis=(1, 2)))
         return (x[0], u), largest[0] / (largest[1] + TINY)
 
     def summed(self, P: tuple[Array, ...]) -> Array:
@@ -83,5 +79,7 @@ class BodySweeps(AbstractSweeps):
 
     def impulses(self, x: Iterate) -> Array:
         """The impulses in their order."""
-        both = zip(self.W.groups, self.groups, x[0])
-        return self.W.stacked(tuple(group.scattered(P, blocks.count) for blocks, group, P in both))
+        found = jnp.zeros(sum(group.count * (1 + group.directions) for group in self.W.groups))
+        for group, P in zip(self.groups, x[0]):
+            found = group.scattered(P, found)
+        return found

@@ -14,7 +14,6 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.solvers.body_sweeps import BodySweeps
-from carom.solvers.closed_contacts import Closed, block_of, put_block
 from carom.solvers.contact_problem import TINY, ContactProblem
 from carom.solvers.sweeps import AbstractSweeps
 
@@ -31,26 +30,11 @@ class BodyDescent(AbstractSweeps):
         """Impulses in blocks, and the velocities they bring about."""
         return (*self.contacts.start(P), jnp.asarray(_FIRST))
 
-    def sweep(self, x: Any, old: Any, beta: Array) -> tuple[Any, Array, Array]:
+    def sweep(self, x: Any, old: Any, beta: Array) -> tuple[Any, Any, Array, Array]:
         """After a step of all contacts."""
-        P, now, L = x
-        y = now + beta * (now - old[1])
-        found, u, products = [], y, jnp.zeros(2)
-        for group, P_x, P_old in zip(self.contacts.groups, P, old[0]):
-
-            def step(
-                block: Closed, k: Array, at: Any, P_x: Array = P_x, P_y: Array = P_x + beta * (P_x - P_old)
-            ) -> Any:
-                new, u, products = at
-                P_k = block_of(P_y, k)
-                wanted = block.wanted(P_k, block.own(y), 1.0 / L)
-                down, ahead = P_k - wanted, wanted - block_of(P_x, k)
-                products = products + jnp.stack([jnp.sum(down * down), jnp.sum(down * ahead)])
-                return put_block(new, k, wanted), block.pushed(u, -down), products
-
-            new, u, products = group.over_blocks(step, (P_old, u, products))
-            found.append(new)
-        return _judged((tuple(found), u), L, jnp.sum((u - y) ** 2), *products)
+        y, L = x[1] + beta * (x[1] - old[1]), x[2]
+        new, before, *products = self.contacts.round(x[:2], old[:2], beta, lambda _: y, 1.0 / L)
+        return _judged(new, (*before, L), jnp.sum((new[1] - y) ** 2), *products)
 
     def looked(self, x: Any) -> tuple[Any, Array]:
         """With velocities summed anew, and the residual."""
@@ -71,7 +55,7 @@ class Descent(AbstractSweeps):
         """The impulses and what they bring about."""
         return P, self.problem.velocity(P), jnp.asarray(_FIRST)
 
-    def sweep(self, x: Any, old: Any, beta: Array) -> tuple[Any, Array, Array]:
+    def sweep(self, x: Any, old: Any, beta: Array) -> tuple[Any, Any, Array, Array]:
         """After a step of all rows."""
         P, v = (now + beta * (now - before) for now, before in zip(x[:2], old[:2]))
         step = P - v / (x[2] * self.problem.diagonal)
@@ -79,7 +63,7 @@ class Descent(AbstractSweeps):
         velocity, down = self.problem.velocity(new), P - new
         curved = jnp.sum(down * (v - velocity))
         products = (jnp.sum(self.problem.diagonal * down * z) for z in (down, new - x[0]))
-        return _judged((new, velocity), x[2], curved, *products)
+        return _judged((new, velocity), x, curved, *products)
 
     def looked(self, x: Any) -> tuple[Any, Array]:
         """The residual."""
@@ -93,7 +77,7 @@ class Descent(AbstractSweeps):
         return x[0]
 
 
-def _judged(found: tuple[Any, Any], L: Array, curved: Array, size: Array, turn: Array) -> tuple[Any, Array, Array]:
-    """An iterate with the next L, and the products of the round; a step that was too long counts as a turn."""
-    curvature = curved / (size + TINY)
-    return (*found, jnp.maximum(_SINKS * L, curvature)), size, jnp.where(curvature > 1.001 * L, jnp.inf, turn)
+def _judged(new: tuple[Any, Any], x: Any, curved: Array, size: Array, turn: Array) -> tuple[Any, Any, Array, Array]:
+    """An iterate with the next L, the one before, products of the round; a step that was too long counts as a turn."""
+    L, curvature = x[2], curved / (size + TINY)
+    return (*new, jnp.maximum(_SINKS * L, curvature)), x, size, jnp.where(curvature > 1.001 * L, jnp.inf, turn)

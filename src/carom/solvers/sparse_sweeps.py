@@ -45,12 +45,12 @@ class SparseSweeps(AbstractSweeps):
         """The impulses."""
         return P
 
-    def sweep(self, x: Array, old: Array, beta: Array) -> tuple[Array, Array, Array]:
+    def sweep(self, x: Array, old: Array, beta: Array) -> tuple[Array, Array, Array, Array]:
         """After all colours, one after the other; products are in units of energy."""
         y = x + beta * (x - old)
         new = jax.lax.scan(lambda P, colour: (_relaxed(P, *colour), None), y, self.colours)[0]
         down, diagonal = y - new, self.problem.diagonal
-        return new, jnp.sum(diagonal * down**2), jnp.sum(diagonal * down * (new - x))
+        return new, x, jnp.sum(diagonal * down**2), jnp.sum(diagonal * down * (new - x))
 
     def looked(self, x: Array) -> tuple[Array, Array]:
         """The residual."""

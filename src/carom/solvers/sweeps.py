@@ -17,8 +17,8 @@ class AbstractSweeps(eqx.Module):
         """What rounds work on, from the impulses of a problem."""
 
     @abc.abstractmethod
-    def sweep(self, x: Any, old: Any, beta: Array) -> tuple[Any, Array, Array]:
-        """What a round makes of y = x + beta (x - old), its squared change |y - new|^2, and (y - new) . (new - x)."""
+    def sweep(self, x: Any, old: Any, beta: Array) -> tuple[Any, Any, Array, Array]:
+        """What a round makes of y = x + beta (x - old), then x, |y - new|^2, and (y - new) . (new - x)."""
 
     @abc.abstractmethod
     def looked(self, x: Any) -> tuple[Any, Array]:

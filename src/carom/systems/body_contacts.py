@@ -317,11 +317,11 @@ def _taken_at(tree: Any, places: Array) -> Any:
 
 def _side(body: Array, gradient: Float[Array, "c K"], slips: Array | None, columns: Array | None) -> Side:
     """Rows of one side: the normal one from the gradient of the gap, those of friction as they are."""
-    normal = gradient
+    normal = list(gradient)
     if columns is not None:
         own = columns.at[body].get(mode="clip")
-        normal = added(one * row for one, row in zip(gradient, jnp.moveaxis(own, 0, 2)))
-    return Side(body, normal[None] if slips is None else jnp.concatenate([normal[None], slips]))
+        normal = [added(one * own[:, k, i] for k, one in enumerate(gradient)) for i in range(own.shape[2])]
+    return Side(body, [normal, *(list(row) for row in (() if slips is None else slips))])
 
 
 def _nearest_image(

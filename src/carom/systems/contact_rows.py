@@ -184,7 +184,7 @@ def _velocities_and_directions(
 
 
 def body_directions(system: System, t: Array, q: Array, v: Array) -> BodyDirections:
-    """W by small blocks, one or two per contact."""
+    """W by small blocks, one or two per contact; kept, not found anew for everyone who asks for it."""
     groups: Any = system.contact_groups
     bodies, columns = groups[0].bodies, None
     if system.kinematics is not None:
@@ -192,7 +192,8 @@ def body_directions(system: System, t: Array, q: Array, v: Array) -> BodyDirecti
         units = jnp.asarray(np.tile(np.eye(bodies.dof), (1, bodies.count)))
         rates = jax.vmap(lambda u: system.rate(t, q, u) - rest)(units)
         columns = jnp.moveaxis(jax.vmap(bodies.positions)(rates), 0, 2)
-    return BodyDirections(tuple(g.blocks(system.given, t, q, v, columns) for g in groups), bodies.count)
+    blocks = tuple(g.blocks(system.given, t, q, v, columns) for g in groups)
+    return BodyDirections(jax.lax.optimization_barrier(blocks), bodies.count)
 
 
 def over_mass(
