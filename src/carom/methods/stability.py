@@ -16,6 +16,8 @@ from carom.methods.base import AbstractMethod, Gives
 from carom.running.compiled import compiled
 from carom.solvers.spectral import lanczos, largest_ritz_value, start_vector
 from carom.state import State
+from carom.systems.first_lists import with_lists
+from carom.systems.listed_pairs import lists_at
 from carom.systems.system import System
 
 _STEPS = 60
@@ -73,7 +75,8 @@ def stability_limit(system: System, state: State, among: Any = None) -> float:
     Example:
         >>> carom.stability_limit(*carom.models.fermi_pasta_ulam(3, omega=50.0))
     """
-    eigenvalue = largest_ritz_value(*_lanczos(system, state.t, state.q, among))
+    seen = with_lists(system, state)
+    eigenvalue = largest_ritz_value(*_lanczos(seen, state.t, state.q, among))
     return 2.0 / float(np.sqrt(eigenvalue)) if eigenvalue > 0 else np.inf
 
 
@@ -109,7 +112,7 @@ def warn_if_fallen(solution: Any, rates: list[Rate]) -> None:
     rows = np.unique(np.linspace(0, len(solution) - 1, _REVIEWED + 1).astype(int))[1:]
     for row, (count, among, where) in itertools.product(rows, rates):
         state = State(solution.q[row], solution.v[row], solution.elapsed[row])
-        limit, h = stability_limit(solution.running, state, among), solution.h[row] / count
+        limit, h = stability_limit(_listed(solution, state), state, among), solution.h[row] / count
         if h > (1 + _NEAR) * limit:
             msg = (
                 f"at t = {solution.t[row]:.6g} the step{where} h = {h:.6g} lies above the stability limit there, "
@@ -119,9 +122,18 @@ def warn_if_fallen(solution: Any, rates: list[Rate]) -> None:
             return
 
 
+def _listed(solution: Any, state: State) -> System:
+    """The system with lists of pairs at a state of the run, as roomy as those of its end."""
+    system, carry = solution.running, solution.carry
+    if not system.has_lists or carry is None or carry.pairs is None:
+        return system
+    return system.since(system.epoch, lists_at(system, state, carry.pairs, jnp.zeros(())))
+
+
 def warn_if_torn(solution: Any) -> None:
     """Warn if the jumps hold most of the energy at the end: conserved, the pseudo-energy says nothing any more."""
-    system, s = solution.system, solution.state
+    s = solution.state
+    system = _listed(solution, s)
     energy = system.kinetic_energy(s.t, s.q, s.v) + system.potential_energy(s.t, s.q)
     gap = 0.25 * system.kinetic_energy(s.t, s.q, jnp.asarray(solution.columns["extra.jump"][-1]))
     if float(gap) > _TORN * abs(float(energy)):

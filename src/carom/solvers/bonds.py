@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array, Float, Int
 
 Ends = tuple[Array, Array]
 
@@ -27,6 +27,10 @@ class AbstractBonds(eqx.Module):
     @abc.abstractmethod
     def onto(self, at_ends: Sequence[Ends]) -> Array:
         """The sums of what bonds bring to their ends, one entry per body: the transpose of `ends`."""
+
+    @abc.abstractmethod
+    def pulled(self, pulls: Sequence[Array], vectors: Sequence[Sequence[Array]]) -> Float[Array, "bodies d"]:
+        """Numbers times the vectors of bonds, summed at b, their opposites at a; kind by kind."""
 
     @property
     @abc.abstractmethod
@@ -55,6 +59,11 @@ class ListedBonds(AbstractBonds):
         ((f, g),) = at_ends
         total = jnp.zeros((self.count, *f.shape[1:]), f.dtype)
         return total.at[self.a].add(f, mode="drop").at[self.b].add(g, mode="drop")
+
+    def pulled(self, pulls: Sequence[Array], vectors: Sequence[Sequence[Array]]) -> Float[Array, "bodies d"]:
+        """Direction by direction."""
+        forces = [pulls[0] * x for x in vectors[0]]
+        return jnp.stack([self.onto([(-f, f)]) for f in forces], 1)
 
     @property
     def there(self) -> list[Array | None]:
@@ -86,6 +95,11 @@ class LatticeBonds(AbstractBonds):
             for o, (f, g) in zip(self.offsets, at_ends)
         )
         return jnp.reshape(total, (-1, *jnp.shape(total)[len(self.shape) :]))
+
+    def pulled(self, pulls: Sequence[Array], vectors: Sequence[Sequence[Array]]) -> Float[Array, "bodies d"]:
+        """All directions at once: XLA stores what is spread over them, where it would repeat roots at every end."""
+        forces = [pull[..., None] * jnp.stack(w, -1) for pull, w in zip(pulls, vectors)]
+        return self.onto([(-f, f) for f in forces])
 
     @property
     def there(self) -> list[Array | None]:

@@ -14,7 +14,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from carom.solvers.bonds import AbstractBonds
 from carom.solvers.roots import repeated
@@ -32,49 +32,51 @@ class PairTerm(eqx.Module):
     blocks: list[Columns]
     dimension: int = eqx.field(static=True)
 
-    def columns(self, x: Array) -> Columns:
-        """The entries of its bodies, one array per dimension."""
-        rows = self.bodies.positions(x)
-        return [rows[:, i] for i in range(self.dimension)]
-
-    def add(self, whole: Float[Array, "N c"], columns: Columns) -> Array:
-        """Add entries of its bodies to those of all."""
-        rows = jnp.stack(columns, 1)
-        if rows.shape == whole.shape:
-            return whole + rows
-        return whole.at[self.bodies._slice, : self.dimension].add(rows)
-
-    def times(self, whole: Float[Array, "N c"], x: Array) -> Array:
+    def times(self, total: Columns, x: Columns) -> Columns:
         """Add the product with a vector."""
-        kinds = zip(*(self.bonds.ends(column) for column in self.columns(x)))
-        d, pulled = self.dimension, []
+        at, d, pulled = self.bodies._slice, self.dimension, []
+        kinds = zip(*(self.bonds.ends(column[at]) for column in x[:d]))
         for blocks, ends in zip(self.blocks, kinds):
             w = [b - a for a, b in ends]
             pulled.append([sum(blocks[_place(i, j, d)] * w[j] for j in range(d)) for i in range(d)])
-        return self.add(whole, [self.bonds.onto([(-f[i], f[i]) for f in pulled]) for i in range(d)])
+        sums = [self.bonds.onto([(-f[i], f[i]) for f in pulled]) for i in range(d)]
+        return [*map(self._added, total, sums), *total[d:]]
 
-    def add_diagonal(self, own: Float[Array, "N c c"]) -> Array:
-        """Add its blocks on the diagonal of the matrix."""
-        d = self.dimension
-        entries = [self.bonds.onto([(k[p], k[p]) for k in self.blocks]) for p in range(d * (d + 1) // 2)]
-        block = jnp.stack([jnp.stack([entries[_place(i, j, d)] for j in range(d)], 1) for i in range(d)], 1)
-        return own.at[self.bodies._slice, :d, :d].add(block)
+    def add_diagonal(self, own: Columns, c: int) -> Columns:
+        """Add its blocks on the diagonal of the matrix to those of all, upper triangles with c rows."""
+        d, own = self.dimension, list(own)
+        for i, j in _entries(d):
+            k = _place(i, j, d)
+            own[_place(i, j, c)] = self._added(
+                own[_place(i, j, c)], self.bonds.onto([(b[k], b[k]) for b in self.blocks])
+            )
+        return own
+
+    def _added(self, whole: Array, part: Array) -> Array:
+        """Add entries of its bodies to those of all."""
+        every = len(self.bodies) == self.bodies.count
+        return whole + part if every else whole.at[self.bodies._slice].add(part)
 
 
 class PairBlocks(eqx.Module):
-    """M^{-1} times the sum of pair terms, blocks of bodies (N, c, c) and a diagonal."""
+    """M^{-1} times the sum of pair terms, blocks of bodies and a diagonal.
+
+    Vectors are held by columns, one array per coordinate of a body; `own` are the blocks of bodies, as upper triangles
+    row by row, or None.
+    """
 
     terms: tuple[PairTerm, ...]
-    own: Float[Array, "N c c"]
-    diagonal: Array
-    mass: Array
+    own: Columns | None
+    diagonal: Columns
+    mass: Columns
 
     ndim = 2
 
     @property
     def shape(self) -> tuple[int, int]:
         """Rows and columns."""
-        return self.diagonal.size, self.diagonal.size
+        n = sum(column.size for column in self.diagonal)
+        return n, n
 
     def __add__(self, other: PairBlocks) -> PairBlocks:
         """The sum of two matrices with the same pairs and masses."""
@@ -86,68 +88,103 @@ class PairBlocks(eqx.Module):
 
     def plus_diagonal(self, d: Array) -> PairBlocks:
         """The matrix plus diag(d)."""
-        return eqx.tree_at(lambda m: m.diagonal, self, self.diagonal + self.mass * d)
+        more = [a + m * b for a, m, b in zip(self.diagonal, self.mass, self._columns(d))]
+        return eqx.tree_at(lambda m: m.diagonal, self, more)
 
     def __matmul__(self, x: Array) -> Array:
         """Matrix times vector."""
-        return self._symmetric(x) / self.mass
+        return _joined([y / m for y, m in zip(self._symmetric(self._columns(x)), self.mass)])
 
     def solve(self, b: Array) -> Array:
         """Solve to a few digits."""
-        inverse, right = self._inverse_blocks(), self.mass * b
-        kind = jnp.result_type(right, self.diagonal)
-        return jax.lax.custom_linear_solve(
+        inverse, kind = self._inverse_blocks(), jnp.result_type(b, *jax.tree.leaves(_numbers(self)))
+        right = [(m * x).astype(kind) for m, x in zip(self.mass, self._columns(b))]
+        x = jax.lax.custom_linear_solve(
             self._symmetric,
-            right.astype(kind),
-            lambda product, r: conjugate_gradients(product, lambda z: self._times_blocks(inverse, z), r),
+            right,
+            lambda product, r: conjugate_gradients(product, lambda z: _product(inverse, z), r),
             symmetric=True,
         )
+        return _joined(x)
 
     def dense(self) -> Array:
         """All entries, for who asks."""
         return jax.vmap(self.__matmul__, out_axes=1)(jnp.eye(self.shape[0]))
 
-    def _symmetric(self, x: Array) -> Array:
-        rows = x.reshape(self.own.shape[:2])
-        total = (self.diagonal * x).reshape(rows.shape) + _product(self.own, rows)
+    def _columns(self, x: Array) -> Columns:
+        return columns_of(x, len(self.diagonal))
+
+    def _symmetric(self, x: Columns) -> Columns:
+        total = [own * column for own, column in zip(self.diagonal, x)]
+        if self.own is not None:
+            total = [t + y for t, y in zip(total, _product(self.own, x))]
         for term in self.terms:
             total = term.times(total, x)
-        return total.reshape(-1)
+        return total
 
-    def _inverse_blocks(self) -> Array:
-        blocks = self.own
+    def _inverse_blocks(self) -> Columns:
+        """The inverses of the blocks on the diagonal of the matrix, upper triangles row by row."""
+        c = len(self.diagonal)
+        entries = [self.diagonal[i] if i == j else jnp.zeros_like(self.diagonal[i]) for i, j in _entries(c)]
+        if self.own is not None:
+            entries = [a + b for a, b in zip(entries, self.own)]
         for term in self.terms:
-            blocks = term.add_diagonal(blocks.astype(jnp.result_type(blocks, *jax.tree.leaves(term.blocks))))
-        return _inverted(blocks + self.diagonal.reshape(*blocks.shape[:2], 1) * jnp.eye(blocks.shape[1]))
+            entries = term.add_diagonal(entries, c)
+        return _inverted(entries, c)
 
-    def _times_blocks(self, blocks: Array, x: Array) -> Array:
-        return _product(blocks, x.reshape(blocks.shape[:2])).reshape(-1)
+
+def columns_of(x: Array, c: int) -> Columns:
+    """A flat vector of bodies with c entries each, one array per entry."""
+    rows = x.reshape(-1, c)
+    return [rows[:, i] for i in range(c)]
+
+
+def _joined(x: Columns) -> Array:
+    return jnp.stack(x, 1).reshape(-1)
 
 
 def _numbers(matrix: PairBlocks) -> list[Any]:
-    return [*(term.blocks for term in matrix.terms), matrix.own, matrix.diagonal]
+    return [*(term.blocks for term in matrix.terms), *([] if matrix.own is None else [matrix.own]), matrix.diagonal]
 
 
-def conjugate_gradients(product: Any, precondition: Any, b: Array) -> Array:
+def conjugate_gradients(product: Any, precondition: Any, b: Columns) -> Columns:
     """x with |b - A x| below a part of |b|, for a symmetric A (complex ones too); where it breaks down, the last x."""
-    goal = _ACCURACY * jnp.linalg.norm(b)
+    goal = _ACCURACY**2 * _size(b)
 
-    def goes_on(loop: tuple[Array, ...]) -> Array:
-        _, r, _, rho, k = loop
-        return (jnp.linalg.norm(r) > goal) & (k < _MOST) & (rho != 0)
+    def goes_on(loop: tuple[Any, ...]) -> Array:
+        _, _, _, rho, size, k = loop
+        return (size > goal) & (k < _MOST) & (rho != 0)
 
-    def improve(loop: tuple[Array, ...]) -> tuple[Array, ...]:
-        x, r, p, rho, k = loop
+    def improve(loop: tuple[Any, ...]) -> tuple[Any, ...]:
+        x, r, p, rho, _, k = loop
         s = product(p)
-        alpha = rho / jnp.sum(p * s)
-        x, r = x + alpha * p, r - alpha * s
+        alpha = rho / _dot(p, s)
+        x, r = _moved(x, alpha, p), _moved(r, -alpha, s)
         z = precondition(r)
-        new = jnp.sum(r * z)
-        return x, r, z + new / rho * p, new, k + 1
+        new = _dot(r, z)
+        return x, r, _moved(z, new / rho, p), new, _size(r), k + 1
 
     z = precondition(b)
-    start = (jnp.zeros_like(b), b, z, jnp.sum(b * z), jnp.zeros((), jnp.int32))
+    start = (jax.tree.map(jnp.zeros_like, b), b, z, _dot(b, z), _size(b), jnp.zeros((), jnp.int32))
     return repeated(goes_on, improve, start)[0]
+
+
+def _dot(x: Columns, y: Columns) -> Array:
+    """The sum of products, nothing conjugated."""
+    return sum(jnp.dot(a, b) for a, b in zip(x, y))  # pyright: ignore
+
+
+def _size(x: Columns) -> Array:
+    return sum(jnp.vdot(a, a).real for a in x)  # pyright: ignore
+
+
+def _moved(x: Columns, by: Array, along: Columns) -> Columns:
+    return [a + by * b for a, b in zip(x, along)]
+
+
+def _entries(d: int) -> list[tuple[int, int]]:
+    """The entries of the upper triangle of a d x d block, row by row."""
+    return [(i, j) for i in range(d) for j in range(i, d)]
 
 
 def _place(i: int, j: int, d: int) -> int:
@@ -156,17 +193,20 @@ def _place(i: int, j: int, d: int) -> int:
     return low * d - low * (low - 1) // 2 + high - low
 
 
-def _product(blocks: Float[Array, "N c c"], rows: Float[Array, "N c"]) -> Array:
-    return sum(blocks[:, :, j] * rows[:, j, None] for j in range(rows.shape[1]))  # pyright: ignore
+def _product(blocks: Columns, x: Columns) -> Columns:
+    c = len(x)
+    return [sum(blocks[_place(i, j, c)] * x[j] for j in range(c)) for i in range(c)]  # pyright: ignore
 
 
-def _inverted(blocks: Float[Array, "N c c"]) -> Array:
-    """The inverses of symmetric blocks, by elimination along the diagonal, all bodies at once."""
-    c = blocks.shape[1]
+def _inverted(blocks: Columns, c: int) -> Columns:
+    """The inverses of symmetric blocks, by sweeps along the diagonal, all bodies at once."""
+    swept = list(blocks)
     for k in range(c):
-        pivot = 1.0 / blocks[:, k, k]
-        row, column = blocks[:, k, :] * pivot[:, None], blocks[:, :, k]
-        swept = blocks - column[:, :, None] * row[:, None, :]
-        swept = swept.at[:, k, :].set(row).at[:, :, k].set(-column * pivot[:, None])
-        blocks = swept.at[:, k, k].set(pivot)
-    return blocks
+        pivot, row = 1.0 / swept[_place(k, k, c)], [swept[_place(k, j, c)] for j in range(c)]
+        for i, j in _entries(c):
+            if k not in (i, j):
+                swept[_place(i, j, c)] = swept[_place(i, j, c)] - row[i] * row[j] * pivot
+        for j in range(c):
+            swept[_place(k, j, c)] = row[j] * pivot
+        swept[_place(k, k, c)] = -pivot
+    return [-x for x in swept]

@@ -1,14 +1,17 @@
 """Friction with memory between pairs of bodies: springs along the surfaces that slip at a Coulomb limit.
 
 A contact remembers how far its surfaces were displaced along each other, xi, and how far its bodies were rolled, psi
-[Cundall and Strack 1979; Luding 2008]. With the normal n from a to b, radii r, the normal force N and the slip velocity
-u = v_b - v_a - (r_a w_a + r_b w_b) x n along the surfaces, a step of size h does
+[Cundall and Strack 1979; Luding 2008]. With the normal n from a to b, the normal force N, the distance cut into arms l
+as radii r are, l_a + l_b = |x_b - x_a|, and the slip velocity u = v_b - v_a - (l_a w_a + l_b w_b) x n along the
+surfaces, a step of size h does
 
-    xi <- xi - (xi.n) n + h u,    xi cut back to |xi| <= mu N / k,    T = k xi + c u cut back to |T| <= mu N
+    xi <- turned xi + h u,    xi cut back to |xi| <= mu N / k,    T = k xi + c u cut back to |T| <= mu N
 
 (so that no energy is made, dashpot or not), and likewise k_r psi against mu_r N R with the relative angular velocity,
-1/R = 1/r_a + 1/r_b. The forces -T on b and T on a (with their torques) act as impulses h T / 2 before and after the
-method's own step, so that what is at rest stays so: friction is explicit, and of first order.
+1/R = 1/r_a + 1/r_b. What is remembered turns with the pair and keeps its length: xi into the new tangent plane and
+about n with the mean angular velocity of both bodies, psi with that velocity. A pair that turns as one body does not
+slip, and forces leave its angular momentum alone. The forces -T on b and T on a (with their torques) act as impulses
+h T / 2 before and after the method's own step, so that what is at rest stays so: friction is explicit, of first order.
 """
 
 from __future__ import annotations
@@ -66,22 +69,23 @@ class CundallStrack(eqx.Module):
     def step(self, part: PairInteractions, q: Array, v: Array, history: Array, h: Array) -> Contact:
         """The forces of all pairs over a step, and what is remembered after it."""
         d = part.dimension
-        n, N, ends = _normals(part, q)
+        n, distance, N, ends = _normals(part, q)
         radii = [0.5 * part.law.length(own, own) for own in ends]
+        arms = [distance * r / (radii[0] + radii[1]) for r in radii]
         (v_a, v_b), (w_a, w_b) = (_ends_of(part, v, at) for at in (slice(None, d), slice(d, None)))
         apart = [b - a for a, b in zip(v_a, v_b)]
         closing = _dot(apart, n)
-        turned = _cross([radii[0] * a + radii[1] * b for a, b in zip(w_a, w_b)], n)
+        turned = _cross([arms[0] * a + arms[1] * b for a, b in zip(w_a, w_b)], n)
         slip = [x - closing * e - c for x, e, c in zip(apart, n, turned)]
         xi, psi = list(history[:d]), list(history[d:])
-        off = _dot(xi, n)
-        T, xi = _limited([x - off * e + h * u for x, e, u in zip(xi, n, slip)], slip, self._tangential(N))
+        xi, psi = _turned(xi, psi, n, [0.5 * h * (a + b) for a, b in zip(w_a, w_b)])
+        T, xi = _limited([x + h * u for x, u in zip(xi, slip)], slip, self._tangential(N))
         about = [b - a for a, b in zip(w_a, w_b)]
         M, psi = _limited([x + h * u for x, u in zip(psi, about)], about, self._rolling(N, radii))
         push = jnp.where(N > 0, self.normal_damping * closing, 0.0)
         force = [t + push * e for t, e in zip(T, n)]
         energy = 0.5 * (self.stiffness * _dot(xi, xi) + self.rolling_stiffness * _dot(psi, psi))
-        return Contact(force, [(r, _cross(n, T)) for r in radii], M, jnp.stack([*xi, *psi]), jnp.sum(energy))
+        return Contact(force, [(arm, _cross(n, T)) for arm in arms], M, jnp.stack([*xi, *psi]), jnp.sum(energy))
 
     def _tangential(self, N: Array) -> tuple[Array, Array, Array]:
         return self.stiffness, self.damping, self.friction * N
@@ -153,12 +157,12 @@ def _spread(part: PairInteractions, contact: Contact) -> Float[Array, " v"]:
     return whole.at[bodies._slice].set(jnp.stack(rows, 1)).reshape(-1)
 
 
-def _normals(part: PairInteractions, q: Array) -> tuple[Columns, Array, tuple[Any, Any]]:
-    """Unit vectors from a to b, normal forces, and the data of both bodies."""
-    (w,), (slope,), (ends,) = part.apart(q), part.slopes(q), part.ends()
+def _normals(part: PairInteractions, q: Array) -> tuple[Columns, Array, Array, tuple[Any, Any]]:
+    """Unit vectors from a to b, distances, normal forces, and the data of both bodies."""
+    (w,), (pull,), (ends,) = part.apart(q), part.pulls(q), part.ends()
     distance = jnp.maximum(norm(w), _TINY)
     n = [x / distance for x in w]
-    return n, jnp.maximum(-_dot(slope, n), 0.0), ends
+    return n, distance, jnp.maximum(-pull * distance, 0.0), ends
 
 
 def _ends_of(part: PairInteractions, v: Array, entries: slice) -> tuple[Columns, Columns]:
@@ -166,6 +170,23 @@ def _ends_of(part: PairInteractions, v: Array, entries: slice) -> tuple[Columns,
     columns = part.bodies.velocities(v)[:, entries].T
     ends = [part.bonds.ends(x)[0] for x in columns]
     return [a for a, _ in ends], [b for _, b in ends]
+
+
+def _turned(xi: Columns, psi: Columns, n: Columns, angle: Columns) -> tuple[Columns, Columns]:
+    """Memories after the pair turned by a small angle: no longer and no shorter, xi along the surfaces."""
+    off = _dot(xi, n)
+    along = [x - off * e for x, e in zip(xi, n)]
+    if len(n) == 3:
+        about = _dot(angle, n)
+        along = [x + about * c for x, c in zip(along, _cross(n, along))]
+        psi = _as_long(psi, [x + c for x, c in zip(psi, _cross(angle, psi))])
+    return _as_long(xi, along), psi
+
+
+def _as_long(before: Columns, after: Columns) -> Columns:
+    """Vectors with the directions of some and the lengths of others."""
+    part = jnp.sqrt((_dot(before, before) + _TINY) / (_dot(after, after) + _TINY))
+    return [part * x for x in after]
 
 
 def _limited(stretch: Columns, rate: Columns, law: tuple[Array, Array, Array]) -> tuple[Columns, Columns]:

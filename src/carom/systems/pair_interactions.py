@@ -22,10 +22,17 @@ import numpy as np
 from jaxtyping import Array, ArrayLike, Float
 
 from carom.bodies import Bodies
-from carom.pairs import AbstractSearch, AllPairs, Capacity, CellList, Fixed, Lattice, Open, Pairs
-from carom.pairs.boxes import AbstractBox
-from carom.solvers.bonds import AbstractBonds, LatticeBonds, ListedBonds
-from carom.state import reals
+from carom.pairs import AbstractSearch, Capacity, CellList, Lattice, Pairs
+from carom.solvers.bonds import AbstractBonds, ListedBonds
+from carom.systems.pair_arguments import (
+    box_of,
+    dimension_of,
+    first_bonds,
+    given_places,
+    of_each_body,
+    refuse_friction,
+    refuse_places,
+)
 from carom.systems.shape import refuse_kind, refuse_reach
 
 Columns = list[Array]
@@ -91,18 +98,18 @@ class PairInteractions(eqx.Module):
             refuse_places(places)
             search.refuse_count(len(bodies))
             places = search.places
-        X = None if places is None else _given_places(places, len(bodies))
-        d = _dimension(bodies, X, search, dimension, friction is not None)
-        data = _of_each_body(data, len(bodies))
+        X = None if places is None else given_places(places, len(bodies))
+        d = dimension_of(bodies, X, search, dimension, friction is not None)
+        data = of_each_body(data, len(bodies))
         refuse_reach(search, 0.5 * jnp.broadcast_to(law.length(data, data), (len(bodies),)))
-        _box_of(search, d)
-        bonds = _first_bonds(search, len(bodies), d)
+        box_of(search, d)
+        bonds = first_bonds(search, len(bodies), d)
         rest = None
         if X is not None and not isinstance(search, CellList):
             ends = _ends(bonds, data)
             rest = [_at_rest(R, law.length(*own)) for R, own in zip(_vectors(search, bonds, X), ends)]
         if friction is not None:
-            _refuse_friction(bodies, d, X)
+            refuse_friction(bodies, d, X)
         return cls(bodies, law, data, search, bonds, rest, X, jnp.ones(()), d, friction)  # pyright: ignore
 
     # ---- what a run lists ---------------------------------------------------------------------------------------
@@ -152,20 +159,29 @@ class PairInteractions(eqx.Module):
 
     def __call__(self, q: Array) -> Array:
         """Total energy."""
-        return jnp.sum(self.energies(q))
+        return _total(self, q)
 
     def gradient(self, q: Array) -> Array:
         """Derivative of the total energy."""
-        return jax.grad(self)(q)
+        kinds = [_whole(w, rest) for w, rest in zip(self.apart(q), self._rests())]
+        rows, bodies = self.bonds.pulled(self.pulls(q), kinds), self.bodies
+        rows = jnp.pad(rows, ((0, 0), (0, bodies.coordinates - self.dimension)))
+        if len(bodies) != bodies.count:
+            rows = jnp.zeros((bodies.count, bodies.coordinates), rows.dtype).at[bodies._slice].set(rows)
+        return rows.reshape(-1)
+
+    def pulls(self, q: Array) -> list[Array]:
+        """Derivative of the energy of every bond by its length, over that length, kind by kind."""
+        found = []
+        for w, ends, rest, weight in zip(self.apart(q), self.ends(), self._rests(), self._weights()):
+            _, distance, overlap = _directed(self.law, w, ends, rest)
+            found.append(-jax.grad(self._total_at)(overlap, ends, weight) / distance)
+        return found
 
     def slopes(self, q: Array) -> list[Columns]:
         """Derivative of the energy of every bond by its vector from a to b, kind by kind."""
-        found = []
-        for w, ends, rest, weight in zip(self.apart(q), self.ends(), self._rests(), self._weights()):
-            n, _, overlap = _directed(self.law, w, ends, rest)
-            pull = -jax.grad(self._total_at)(overlap, ends, weight)
-            found.append([pull * e for e in n])
-        return found
+        kinds = zip(self.pulls(q), self.apart(q), self._rests())
+        return [[pull * x for x in _whole(w, rest)] for pull, w, rest in kinds]
 
     def stiffness(self, q: Array) -> list[Columns]:
         """Second derivative of the energy of every bond, the upper triangle row by row, kind by kind.
@@ -198,7 +214,7 @@ class PairInteractions(eqx.Module):
         ends = [self.bonds.ends(column) for column in x]
         kinds = [[b - a for a, b in kind] for kind in zip(*ends)]
         if self.rest is None:
-            box = _box_of(self.search, self.dimension)
+            box = box_of(self.search, self.dimension)
             kinds = [list(box.nearest_of(tuple(w), 0.0)) for w in kinds]
         there = self.bonds.there
         return [w if own is None else [jnp.where(own, c, 1.0) for c in w] for w, own in zip(kinds, there)]
@@ -237,7 +253,7 @@ def overlap_of(law: PairLaw, w: Columns, ends: tuple[Any, Any], rest: Rest | Non
 
 def _directed(law: PairLaw, w: Columns, ends: tuple[Any, Any], rest: Rest | None) -> tuple[Columns, Array, Array]:
     """Unit vectors from a to b, distances, and overlaps."""
-    whole = w if rest is None else [R + x for R, x in zip(rest.bond, w)]
+    whole = _whole(w, rest)
     distance = norm(whole)
     inverse = 1.0 / distance
     n = [x * inverse for x in whole]
@@ -247,64 +263,33 @@ def _directed(law: PairLaw, w: Columns, ends: tuple[Any, Any], rest: Rest | None
     return n, distance, rest.overlap - along / (distance + rest.length)
 
 
+def _whole(w: Columns, rest: Rest | None) -> Columns:
+    """The vectors from a to b."""
+    return w if rest is None else [R + x for R, x in zip(rest.bond, w)]
+
+
+@eqx.filter_custom_jvp
+def _total(part: PairInteractions, q: Array) -> Array:
+    return jnp.sum(part.energies(q))
+
+
+@_total.def_jvp
+def _total_rule(primals: tuple[Any, Array], tangents: tuple[Any, Array | None]) -> tuple[Array, Array]:
+    """Forces are those of `gradient`; what depends on other numbers is left to JAX."""
+    (part, q), (numbers, along) = primals, tangents
+    change = jnp.zeros((), q.dtype)
+    if along is not None:
+        change = change + jnp.vdot(part.gradient(q), along)
+    if jax.tree.leaves(numbers):
+        moving, still = eqx.partition(part, jax.tree.map(lambda x: x is not None, numbers, is_leaf=lambda x: x is None))
+        energy = lambda own: jnp.sum(eqx.combine(own, still).energies(q))  # noqa: E731
+        change = change + jax.jvp(energy, (moving,), (numbers,))[1]
+    return _total(part, q), change
+
+
 def norm(w: Columns) -> Array:
     """The lengths of vectors, one array per dimension."""
     return jnp.sqrt(sum(x * x for x in w))
-
-
-def _given_places(places: Any, count: int) -> Array:
-    X = jnp.asarray(reals(places, "places", "one row of coordinates per body"))
-    if X.ndim != 2 or X.shape[0] != count:
-        msg = f"places must have one row of coordinates per body ({count}), got shape {X.shape}"
-        raise ValueError(msg)
-    return X
-
-
-def _dimension(bodies: Bodies, places: Array | None, search: AbstractSearch, given: int | None, turning: bool) -> int:
-    """How many coordinates of a body are its place: as said, as places have, as the box has, or all of them."""
-    box = getattr(search, "box", None)
-    d = given or (places.shape[1] if places is not None else len(box.lengths) if box and box.lengths else None)
-    d = d or {3: 2, 6: 3}.get(bodies.coordinates if turning else 0) or bodies.coordinates
-    if d > min(3, bodies.coordinates) or (places is not None and places.shape[1] != d):
-        msg = (
-            f"bodies with {bodies.coordinates} coordinates cannot have {d} of position: say how many of the first "
-            f"coordinates are the place of a body, dimension = 1, 2 or 3 (as many as places have)"
-        )
-        raise ValueError(msg)
-    return int(d)
-
-
-def _box_of(search: AbstractSearch, d: int) -> AbstractBox:
-    box = getattr(search, "box", None) or Open()
-    box.refuse_dimension(d)
-    if box.offset_at(0.0) is not None:
-        msg = "Interactions.between: the box must be open or carom.Periodic; a sheared one moves with time"
-        raise ValueError(msg)
-    return box
-
-
-def _first_bonds(search: AbstractSearch, count: int, d: int) -> AbstractBonds:
-    """The bonds that are known without looking."""
-    if isinstance(search, Lattice):
-        return LatticeBonds(search.shape, search.offsets, search.periodic)
-    a = b = np.zeros(0, int)
-    if isinstance(search, AllPairs):
-        a, b = np.triu_indices(count, 1)
-    if isinstance(search, Fixed):
-        search.capacity(count, d)
-        a, b = search.edges.T
-    return ListedBonds(jnp.asarray(a, jnp.int32), jnp.asarray(b, jnp.int32), count)
-
-
-def _of_each_body(data: Any, count: int) -> Any:
-    """Data of bodies: numbers for all, or arrays (or lists) with one entry per body."""
-    data = jax.tree.map(lambda x: jnp.asarray(x, float), data, is_leaf=lambda x: isinstance(x, list))
-    for path, leaf in jax.tree_util.tree_leaves_with_path(data):
-        if jnp.ndim(leaf) and jnp.shape(leaf) != (count,):
-            where, shape = jax.tree_util.keystr(path), jnp.shape(leaf)
-            msg = f"data{where} must be one number for all bodies or one per body ({count}), got shape {shape}"
-            raise ValueError(msg)
-    return data
 
 
 def _ends(bonds: AbstractBonds, data: Any) -> list[tuple[Any, Any]]:
@@ -320,7 +305,7 @@ def _vectors(search: AbstractSearch, bonds: AbstractBonds, X: Array) -> list[Col
     if isinstance(search, Lattice):
         return [list(jnp.asarray(np.asarray(offset) @ search.vectors)) for offset in search.offsets]
     ((*ends,),) = zip(*(bonds.ends(column) for column in X.T))
-    return [list(_box_of(search, X.shape[1]).nearest_of(tuple(b - a for a, b in ends), 0.0))]
+    return [list(box_of(search, X.shape[1]).nearest_of(tuple(b - a for a, b in ends), 0.0))]
 
 
 def _at_rest(bond: Columns, touching: Array) -> Rest:
@@ -328,23 +313,3 @@ def _at_rest(bond: Columns, touching: Array) -> Rest:
     length = norm(bond)
     overlap = touching - length
     return Rest(bond, length, jnp.where(jnp.abs(overlap) <= _TOUCHING * length, 0.0, overlap))
-
-
-def _refuse_friction(bodies: Bodies, d: int, places: Array | None) -> None:
-    """Friction needs bodies that turn, and coordinates that are positions."""
-    if places is not None:
-        msg = "friction with memory needs coordinates that are positions: leave out places= (and lattices)"
-        raise ValueError(msg)
-    if (d, bodies.dof, bodies.coordinates) not in ((2, 3, 3), (3, 6, 6)):
-        msg = (
-            f"friction with memory needs bodies that turn: dof = 3 in the plane (x, y, angle) or dof = 6 in space "
-            f"(x, y, z, three angles), got dof = {bodies.dof} with {d} coordinates of position"
-        )
-        raise ValueError(msg)
-
-
-def refuse_places(places: Any) -> None:
-    """A lattice has places of its own."""
-    if places is not None:
-        msg = "Interactions.between: places are those of the lattice, leave out places="
-        raise ValueError(msg)

@@ -12,7 +12,7 @@ from jaxtyping import Array
 
 from carom.arguments import UserFunction
 from carom.bodies import Bodies, Each
-from carom.solvers.pair_blocks import PairBlocks, PairTerm
+from carom.solvers.pair_blocks import PairBlocks, PairTerm, columns_of
 from carom.solvers.structure import Tridiagonal, acceleration_jacobian
 from carom.systems.pair_interactions import PairInteractions
 from carom.systems.system import System
@@ -42,22 +42,25 @@ class PairJacobian(eqx.Module):
         """How the Jacobian changes along v."""
         return self._blocks(q, *jax.jvp(self._entries, (q,), (v,))[1])
 
-    def _blocks(self, q: Array, pairs: list[Any], own: Array) -> PairBlocks:
-        parts = zip(_pair_parts(self.system), pairs)
-        terms = tuple(PairTerm(part.bodies, part.bonds, blocks, part.dimension) for part, blocks in parts)
-        return PairBlocks(terms, own, jnp.zeros_like(q), jnp.broadcast_to(self.system.mass, q.shape))
+    def _blocks(self, q: Array, pairs: list[Any], own: Array | None) -> PairBlocks:
+        parts = _pair_parts(self.system)
+        listed, c = zip(parts, pairs), parts[0].bodies.coordinates
+        terms = tuple(PairTerm(part.bodies, part.bonds, blocks, part.dimension) for part, blocks in listed)
+        mass = columns_of(jnp.broadcast_to(self.system.mass, q.shape), c)
+        entries = None if own is None else [own[:, i, j] for i in range(c) for j in range(i, c)]
+        return PairBlocks(terms, entries, [jnp.zeros_like(m) for m in mass], mass)
 
-    def _entries(self, q: Array) -> tuple[Any, Array]:
+    def _entries(self, q: Array) -> tuple[Any, Array | None]:
         """The blocks of pairs, part by part, and the blocks of bodies, of minus the weighted second derivatives."""
-        system, pairs, own = self.system, [], jnp.zeros(())
+        system, pairs, own = self.system, [], None
         for name, part in system.potential.items():
             w = -jnp.asarray(1.0 if self.weights is None else self.weights.get(name, 0.0))
             if isinstance(part, PairInteractions):
                 pairs.append(part.scaled(w).stiffness(q))
             else:
-                own = own + w * _own_blocks(part, system, q)  # pyright: ignore
-        bodies = _pair_parts(system)[0].bodies
-        return pairs, jnp.broadcast_to(own, (bodies.count, bodies.coordinates, bodies.coordinates))
+                more = w * _own_blocks(part, system, q)  # pyright: ignore
+                own = more if own is None else own + more
+        return pairs, own
 
 
 def stage_jacobians(system: System) -> dict[str, Any]:

@@ -41,12 +41,20 @@ from carom.solvers.small import times
 from carom.solvers.stages import PositionStages, conjugate_spectrum, solve_positions
 from carom.state import State, Step
 from carom.systems.features import Feature
+from carom.systems.pair_friction import kick
 from carom.systems.system import System
 from carom.systems.terms import Part
 from carom.tableaux.tailored import midpoint_weights, tailored_coefficients, tailored_part
 
 _HANDLES = frozenset(
-    {Feature.RATE_DAMPING, Feature.MASS_MATRIX, Feature.EXPLICIT_TIME, Feature.FORCES, Feature.MOVING_PAIRS}
+    {
+        Feature.RATE_DAMPING,
+        Feature.MASS_MATRIX,
+        Feature.EXPLICIT_TIME,
+        Feature.FORCES,
+        Feature.MOVING_PAIRS,
+        Feature.PAIR_MEMORY,
+    }
 )
 
 
@@ -149,7 +157,7 @@ class TailoredIRK(AbstractMethod):
         """One step."""
         gamma = declared_damping(system)
         scheme = Scheme(system, dissipation(gamma, h, self.convergent), h, [(tuple(system.potential), gamma / h)])
-        return tailored_step(scheme, state, memory, self)
+        return with_friction(scheme, state, memory, self)
 
 
 @register
@@ -209,7 +217,7 @@ class AdditiveTailoredIRK(AbstractMethod):
         """One step."""
         parts = [((part,), damping_of(system, part) / h) for part in system.potential]
         scheme = Scheme(system, dissipation(declared_damping(system), h, self.convergent), h, parts)
-        return tailored_step(scheme, state, memory, self)
+        return with_friction(scheme, state, memory, self)
 
 
 class Scheme(eqx.Module):
@@ -242,6 +250,26 @@ class Scheme(eqx.Module):
         first = sum((group.eta - self.C11) * group(t, q) for group in self.groups)
         rate = jax.jvp(self.total, (t, q), (jnp.ones_like(t), v))[1]
         return self.h * first + 0.5 * (self.h * self.C11) ** 2 * rate + sum(r(t, q) for r in self.rest)
+
+
+def with_friction(
+    scheme: Scheme, state: State, memory: ScaledVelocity, method: TailoredIRK | AdditiveTailoredIRK
+) -> Step:
+    """One step; friction with memory acts before and after it."""
+    friction = kick(scheme.system, state, scheme.h)
+    start = friction.on(state)
+    step = tailored_step(scheme, start, _kicked(scheme, memory, state, start), method)
+    whole = friction.ended(state, step)
+    memory = _kicked(scheme, step.memory, step.state, whole.state)
+    return Step(whole.state, memory, whole.info, whole.pending, whole.pairs)
+
+
+def _kicked(scheme: Scheme, memory: ScaledVelocity, before: State, after: State) -> ScaledVelocity:
+    """V of (69) after a kick of the velocities."""
+    if after is before:
+        return memory
+    old, new = (scheme.correction(before.t, before.q, v) for v in (before.v, after.v))
+    return ScaledVelocity(memory.V + after.v - before.v - (new - old), memory.h)
 
 
 def tailored_step(
