@@ -22,7 +22,7 @@ from carom.sweeps.engine import Part, run_batch
 from carom.sweeps.plan import Batch, Plan
 from carom.sweeps.template import Template
 
-_POLL_SECONDS = 0.02
+_POLL_SECONDS = 0.05
 _LOOK_SECONDS = 1.0  # between looks at how many workers there are
 _AHEAD = 2  # batches per worker that wait for it
 _RETRIES = 2  # of a batch whose worker died, on a cluster
