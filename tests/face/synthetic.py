@@ -45,6 +45,7 @@ COORDINATES = {
     "woodpecker": 3,
     "pendulum": 2,
     "double_pendulum": 4,
+    "double_pendulum_at_wall": 2,
     "stiff_spring_pendulum": 4,
     "spherical_pendulum": 3,
     "slider_crank": 2,

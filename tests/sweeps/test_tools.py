@@ -155,6 +155,100 @@ def test_the_maxima_of_a_relief_valve_are_those_of_a_reference():
         assert np.abs(found[np.isfinite(found)][:30] - maxima).max() < 1e-7
 
 
+def pushed(upper_rate, lower_rate, wall, damping, restitution):
+    numbers = {"damping": damping, "wall": wall, "restitution": restitution}
+    return carom.models.double_pendulum_at_wall(2.0, -2.5, upper_rate, lower_rate, **numbers)
+
+
+def swung(start, damping, t1):
+    """The end of a free double pendulum of two equal rods and masses, by SciPy."""
+
+    def rates(t, y):
+        del t
+        (a, b, u, w), s, c = y, np.sin(y[0] - y[1]), np.cos(y[0] - y[1])
+        elbow = damping * (w - u)
+        forces = [-w * w * s - 2 * np.sin(a) - damping * u + elbow, u * u * s - np.sin(b) - elbow]
+        return [u, w, *np.linalg.solve([[2.0, c], [c, 1.0]], forces)]
+
+    return solve_ivp(rates, (0.0, t1), start, "DOP853", rtol=1e-11, atol=1e-11).y[:, -1]
+
+
+@pytest.mark.slow
+def test_a_double_pendulum_swings_as_scipy_says_and_keeps_its_energy_at_a_wall():
+    n = 4
+    cells = carom.Cases(
+        upper_rate=np.tile([0.5, -1.0, 2.0, -0.3], 2),
+        lower_rate=np.tile([1.0, 2.0, -1.0, 0.4], 2),
+        wall=np.repeat([9.0, 0.9], n),
+        damping=np.repeat([0.2, 0.0], n),
+        restitution=1.0,
+    )
+    method = carom.EventCapturing(carom.explicit(4))
+    keep = [carom.keep.final(), carom.keep.count("closes"), carom.keep.peak("impulse")]
+    data = carom.sweep(pushed, cells, method, t1=4.0, h=0.005, keep=keep)
+    q, v = data.final_q.values, data.final_v.values
+    for i in range(n):
+        start = [2.0, -2.5, cells.values["upper_rate"][i], cells.values["lower_rate"][i]]
+        assert np.allclose([*q[i], *v[i]], swung(start, 0.2, 4.0), atol=1e-8)
+    assert (data.peak.values[:n] == 0).all()
+    assert (data.peak.values[n:] > 0).any()
+    for i in range(n, 2 * n):
+        system, state = pushed(**cells.at(i))
+        energy = lambda q, v, system=system: system.kinetic_energy(0.0, q, v) + system.potential_energy(0.0, q)
+        assert float(energy(q[i], v[i])) == pytest.approx(float(energy(state.q, state.v)), abs=1e-7)
+        assert 0.9 - np.sin(q[i]).sum() > -1e-9
+
+
+@pytest.mark.slow
+def test_a_pushed_double_pendulum_rests_after_whole_turns_that_its_basin_tells():
+    def build(upper_rate, lower_rate):
+        return carom.models.double_pendulum_at_wall(upper_rate=upper_rate, lower_rate=lower_rate)
+
+    pushes = carom.Grid(upper_rate=np.linspace(-4.0, 4.0, 12), lower_rate=np.linspace(-6.0, 6.0, 12))
+    data = carom.basins(build, pushes, carom.MoreauMidpoint(), period=2.0, transient=90, kept=3, steps=40)
+    turns = data.strobe_q.values[..., -1, :] / (2 * np.pi)
+    assert np.abs(turns - np.round(turns)).max() < 0.02
+    kinds = {
+        (int(label), *map(int, np.round(turn))) for label, turn in zip(data.label.values.flat, turns.reshape(-1, 2))
+    }
+    assert len(kinds) == len({label for label, *_ in kinds}) > 3
+
+
+@pytest.mark.slow
+def test_a_rubbing_oscillator_swings_as_far_as_den_hartog_says():
+    frequency, limits = 0.7, np.array([0.1, 0.3, 0.5])
+
+    def build(limit):
+        return carom.models.friction_oscillator(frequency=frequency, limit=limit, damping=0.01)
+
+    keep = [carom.keep.section(lambda q, v: v[0], "falling", last=1)]  # noqa: ARG005
+    data = carom.sweep(build, carom.Grid(limit=limits), carom.MoreauMidpoint(), t1=1200.0, h=0.005, keep=keep)
+    wide = np.sin(np.pi / frequency) / (frequency * (1 + np.cos(np.pi / frequency)))
+    exact = np.sqrt(1 / (1 - frequency**2) ** 2 - (limits * wide) ** 2)
+    assert np.allclose(data.section_q.values[:, 0, 0], exact, rtol=0.01)
+
+
+@pytest.mark.slow
+def test_a_duffing_oscillator_hits_its_stop_as_scipy_says():
+    def build(cubic):
+        return carom.models.driven_oscillator(cubic=cubic, stop=0.2, restitution=0.7)
+
+    cubics = np.array([0.5, 1.5])
+    data = carom.sweep(build, carom.Grid(cubic=cubics), carom.EventCapturing(carom.explicit(4)), t1=8.0, h=0.005)
+    for cubic, q, v in zip(cubics, data.final_q.values, data.final_v.values):
+        rates = lambda t, y, k=cubic: [y[1], np.cos(2.8 * t) - 0.02 * y[1] - y[0] - k * y[0] ** 3]
+        stop = lambda t, y: 0.2 - y[0]  # noqa: ARG005
+        stop.terminal, stop.direction = True, -1
+        t, y, hits = 0.0, [-0.5, 0.0], 0
+        while t < 8.0:
+            run = solve_ivp(rates, (t, 8.0), y, "DOP853", rtol=1e-11, atol=1e-12, events=stop)
+            t, y = run.t[-1], run.y[:, -1]
+            if run.status == 1:
+                y, hits = [0.2, -0.7 * y[1]], hits + 1
+        assert hits > 1
+        assert np.allclose([q[0], v[0]], y, atol=1e-7)
+
+
 @pytest.mark.parametrize(
     ("call", "error", "told"),
     [

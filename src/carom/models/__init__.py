@@ -52,6 +52,7 @@ from carom.models.media import nonlinear_string as nonlinear_string
 from carom.models.media import single_particle as single_particle
 from carom.models.media import slow_fast_chain as slow_fast_chain
 from carom.models.pendulums import double_pendulum as double_pendulum
+from carom.models.pendulums import double_pendulum_at_wall as double_pendulum_at_wall
 from carom.models.pendulums import pendulum as pendulum
 from carom.models.pendulums import spherical_pendulum as spherical_pendulum
 from carom.models.pendulums import stiff_spring_pendulum as stiff_spring_pendulum

@@ -1,4 +1,4 @@
-"""Pendulums in Cartesian coordinates, and the stiff spring pendulum [Jay1998 sec. 10].
+"""Pendulums in Cartesian coordinates, one in angles beside a wall, and the stiff spring pendulum [Jay1998 sec. 10].
 
 All functions are modules whose parameters are leaves: other numbers never recompile.
 """
@@ -10,9 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from carom.arguments import numbers, numpy_for, plain_numbers
+from carom.arguments import numbers, numpy_for, plain_numbers, real
 from carom.models.registry import model
 from carom.state import Numbers, State
+from carom.systems.contact import Contacts
 from carom.systems.system import System
 
 
@@ -81,6 +82,64 @@ def double_pendulum(
     rods = l[:, None] * xp.stack([xp.sin(a), -xp.cos(a)], 1)
     turning = (l * w)[:, None] * xp.stack([xp.cos(a), xp.sin(a)], 1)
     return system, State(xp.cumsum(rods, 0).ravel(), xp.cumsum(turning, 0).ravel())
+
+
+def _inertia(q, p):
+    coupled = p["lengths"][0] * p["lengths"][1] * jnp.cos(q[0] - q[1])
+    l1, l2 = p["lengths"] ** 2
+    m1, m2 = p["masses"]
+    return jnp.array([[(m1 + m2) * l1, m2 * coupled], [m2 * coupled, m2 * l2]])
+
+
+def _height(q, p):
+    m1, m2 = p["masses"]
+    l1, l2 = p["lengths"]
+    return -p["gravity"] * ((m1 + m2) * l1 * jnp.cos(q[0]) + m2 * l2 * jnp.cos(q[1]))
+
+
+def _joint_damping(t, q, v, p):
+    del t, q
+    elbow = p["damping"] * (v[1] - v[0])
+    return jnp.array([elbow - p["damping"] * v[0], -elbow])
+
+
+def _before_wall(q, p):
+    return (p["wall"] - p["lengths"] @ jnp.sin(q))[None]
+
+
+@model(t1=40.0, h=0.01, method="EventCapturing(explicit(4))")
+def double_pendulum_at_wall(
+    upper: float = 0.0,
+    lower: float = 0.0,
+    upper_rate: float = 2.0,
+    lower_rate: float = -3.0,
+    damping: float = 0.2,
+    wall: float = 1.2,
+    restitution: float = 0.8,
+    masses: Numbers = (1.0, 1.0),
+    lengths: Numbers = (1.0, 1.0),
+    gravity: float = 1.0,
+) -> tuple[System, State]:
+    """Planar double pendulum with damped joints whose end hits a wall at x = `wall`; coordinates are its angles.
+
+    It comes to rest hanging down, after turns of each rod that depend on the start in a tangled way: its basins of
+    attraction are told apart by multiples of 2 pi.
+
+    Example:
+        >>> system, state = carom.models.double_pendulum_at_wall(upper_rate=3.0)
+    """
+    pairs = {"masses": masses, "lengths": lengths}
+    params = {name: numbers(x, name, positive=True) for name, x in pairs.items()}
+    params |= {name: real(x) for name, x in {"damping": damping, "wall": wall, "gravity": gravity}.items()}
+    system = System(
+        _inertia,
+        _height,
+        {"dissipative": _joint_damping},
+        params=params,
+        contacts=Contacts(_before_wall, restitution=restitution),
+        labels=("upper", "lower"),
+    )
+    return system, State([upper, lower], [upper_rate, lower_rate])
 
 
 @model(t1=20.0, h=0.05, method="Spark(3)")

@@ -29,7 +29,8 @@ from carom.sweeps.trajectories import with_trajectories
 if TYPE_CHECKING:
     import xarray
 
-_LEDGER, _CELLS = "ledger.jsonl", "cells.npz"
+_LEDGER, _CELLS, _GROUP, _ATTRIBUTES = "ledger.jsonl", "cells.npz", ".zgroup", ".zattrs"
+_HEAD = {_CELLS, _GROUP, _ATTRIBUTES, f"part.{_GROUP}", f"part.{_ATTRIBUTES}"}  # all there is before the ledger
 
 
 class Store:
@@ -41,14 +42,15 @@ class Store:
         asked |= {"cells": type(plan.cells).__name__, "refused": {str(k): x for k, x in plan.refused.items()}}
         if (self.path / _LEDGER).exists():
             self._refuse_another(asked["reads"])
+            _end_line(self.path / _LEDGER)
             return
-        if self.path.exists() and any(self.path.iterdir()):
+        if self.path.exists() and not {one.name for one in self.path.iterdir()} <= _HEAD:
             msg = f"{self.path} is not empty and holds no sweep: name another folder"
             raise ValueError(msg)
         self.path.mkdir(parents=True, exist_ok=True)
         np.savez(self.path / _CELLS, **plan.cells.values)  # pyright: ignore
-        _write(self.path / ".zgroup", json.dumps({"zarr_format": 2}))
-        _write(self.path / ".zattrs", json.dumps({"sweep": asked}))
+        _write(self.path / _GROUP, json.dumps({"zarr_format": 2}))
+        _write(self.path / _ATTRIBUTES, json.dumps({"sweep": asked}))
         (self.path / _LEDGER).touch()
 
     def _refuse_another(self, now: dict[str, dict[str, str]]) -> None:
@@ -69,7 +71,14 @@ class Store:
         return [batch for i, batch in enumerate(self.batches) if i not in there]
 
     def put(self, batch: Batch, part: Part) -> None:
-        """Write a batch."""
+        """Write a batch; where that fails, what was written before is whole."""
+        try:
+            self._put(batch, part)
+        except OSError as error:
+            msg = f"{error}; the same call goes on with the missing cells"
+            raise OSError(msg) from error
+
+    def _put(self, batch: Batch, part: Part) -> None:
         number = next(i for i, one in enumerate(self.batches) if one is batch)
         rows = np.where(np.arange(len(batch.cells)) < batch.count, batch.cells, -1)
         tables = {"cell": Table((), rows), **part.tables}
@@ -102,7 +111,7 @@ class Store:
         told = {"zarr_format": 2, "shape": [len(self.batches) * chunk[0], *chunk[1:]], "chunks": chunk}
         told |= {"dtype": values.dtype.str, "order": "C", "fill_value": fill, "compressor": None, "filters": None}
         place.parent.mkdir(exist_ok=True)
-        _write(place.with_name(".zattrs"), json.dumps({"_ARRAY_DIMENSIONS": ["row", *dims]}))
+        _write(place.with_name(_ATTRIBUTES), json.dumps({"_ARRAY_DIMENSIONS": ["row", *dims]}))
         _write(place, json.dumps(told))
 
 
@@ -143,7 +152,7 @@ def identity(plan: Plan) -> dict[str, dict[str, str]]:
 
 
 def _asked(path: Path) -> dict[str, Any]:
-    return json.loads((path / ".zattrs").read_text(encoding="utf-8"))["sweep"]
+    return json.loads((path / _ATTRIBUTES).read_text(encoding="utf-8"))["sweep"]
 
 
 def _ledger(path: Path) -> list[dict[str, Any]]:
@@ -157,11 +166,19 @@ def _ledger(path: Path) -> list[dict[str, Any]]:
     return found
 
 
+def _end_line(ledger: Path) -> None:
+    """Let the next line begin behind one that was cut off."""
+    text = ledger.read_text(encoding="utf-8")
+    if text and not text.endswith("\n"):
+        with ledger.open("a", encoding="utf-8") as lines:
+            lines.write("\n")
+
+
 def _parts(path: Path) -> Iterator[tuple[Batch, Part]]:
     arrays = {}
     for place in path.glob("*/.zarray"):
         told = json.loads(place.read_text())
-        dims = json.loads(place.with_name(".zattrs").read_text())["_ARRAY_DIMENSIONS"]
+        dims = json.loads(place.with_name(_ATTRIBUTES).read_text())["_ARRAY_DIMENSIONS"]
         arrays[place.parent.name] = (tuple(dims[1:]), np.dtype(told["dtype"]), told["chunks"])
     for entry in _ledger(path):
         tables = {}

@@ -9,7 +9,8 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
-from concurrent.futures import BrokenExecutor, ThreadPoolExecutor, as_completed
+from concurrent.futures import BrokenExecutor, CancelledError, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from queue import SimpleQueue
 from typing import Any
 
@@ -21,9 +22,11 @@ from carom.sweeps.engine import Part, run_batch
 from carom.sweeps.plan import Batch, Plan
 from carom.sweeps.template import Template
 
-_POLL_SECONDS = 0.02
+_POLL_SECONDS = 0.05
+_LOOK_SECONDS = 1.0  # between looks at how many workers there are
 _AHEAD = 2  # batches per worker that wait for it
 _RETRIES = 2  # of a batch whose worker died, on a cluster
+_LOST = (BrokenExecutor, CancelledError, OSError)  # what a task raises whose worker is gone
 
 
 def workers() -> list[Any]:
@@ -95,34 +98,43 @@ def size(client: Any) -> int:
 def by_client(plan: Plan, batches: list[Batch], client: Any) -> Iterator[tuple[Batch, Part]]:
     """Run batches elsewhere: workers get the question once, then numbers; each is handed out when it is done."""
     questions = [_packed(plan, group) for group in range(len(plan.templates))]
-    options = {"retries": _RETRIES, "pure": False} if hasattr(client, "nthreads") else {}
-    waiting, running = list(reversed(batches)), []
+    waiting, running, most, looked = list(reversed(batches)), {}, 0, -_LOOK_SECONDS
     while waiting or running:
-        while waiting and len(running) < _AHEAD * size(client):
-            batch = waiting.pop()
-            task = client.submit(work, questions[batch.group], plan.numbers(batch.cells), **options)
-            running.append((batch, task))
-        finished = [one for one in running if one[1].done()]
-        for one in finished:
-            running.remove(one)
-            yield one[0], _result(one[1])
+        with _client_lives(Exception):
+            if waiting and time.monotonic() - looked > _LOOK_SECONDS:
+                most, looked = _AHEAD * size(client), time.monotonic()
+            while waiting and len(running) < most:
+                batch = waiting.pop()
+                running[_submitted(client, questions[batch.group], plan.numbers(batch.cells))] = batch
+        finished = [task for task in running if task.done()]
+        for task in sorted(finished, key=_failed):  # what is done is handed out before anything is raised
+            with _client_lives(*_LOST):
+                part = task.result()
+            yield running.pop(task), part
         if not finished:
             time.sleep(_POLL_SECONDS)
 
 
-def _result(task: Any) -> Part:
+def _submitted(client: Any, question: bytes, numbers: dict[str, np.ndarray]) -> Any:
+    options = {"retries": _RETRIES, "pure": False} if hasattr(client, "nthreads") else {}
+    return client.submit(work, question, numbers, **options)
+
+
+def _failed(task: Any) -> bool:
+    return task.cancelled() or task.exception() is not None
+
+
+@contextmanager
+def _client_lives(*lost: type[Exception]) -> Iterator[None]:
+    """Tell in one sentence that workers, or who hands out their work, are gone."""
     try:
-        return task.result()
-    except (BrokenExecutor, OSError) as error:
-        raise _lost(error) from error
+        yield
     except Exception as error:
-        if type(error).__name__ in ("KilledWorker", "FutureCancelledError", "CommClosedError"):
-            raise _lost(error) from error
-        raise
-
-
-def _lost(error: BaseException) -> RuntimeError:
-    return RuntimeError(f"workers of the sweep died ({error}); with to= a second call goes on with the missing cells")
+        if not isinstance(error, lost) and type(error).__name__ != "KilledWorker":
+            raise
+        told = f"{type(error).__name__}: {error}".splitlines()[0]
+        msg = f"workers of the sweep died ({told}); with to= a second call goes on with the missing cells"
+        raise RuntimeError(msg) from error
 
 
 def _packed(plan: Plan, group: int) -> bytes:

@@ -29,6 +29,18 @@ def pendulum(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     return Drawing([path, Line(rods, "ink"), _pivots(0.4 * size, (0, 0)), Circles(masses, size)])
 
 
+@drawing("double_pendulum_at_wall")
+def double_pendulum_at_wall(q: np.ndarray, a: dict[str, Any]) -> Drawing:
+    """Rods and masses hanging from the origin, and the wall beside the last mass."""
+    lengths, x = np.asarray(a.get("lengths", (1.0, 1.0)), float), float(a.get("wall", 1.2))
+    rods = lengths[:, None] * np.stack([np.sin(q), -np.cos(q)], axis=-1)
+    drawn = pendulum(np.cumsum(rods, axis=1).reshape(len(q), -1), a)
+    reach = lengths.sum()
+    size = 0.05 * reach
+    wall = Line(np.array([[x + size, -reach], [x + size, reach]]), "grey", 3.0)
+    return Drawing([*drawn.shapes, wall])
+
+
 @drawing("stiff_spring_pendulum")
 def spring_pendulum(q: np.ndarray, a: dict[str, Any]) -> Drawing:
     """A rod on a spring that hangs from the origin."""
