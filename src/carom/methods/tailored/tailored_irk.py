@@ -17,7 +17,9 @@ part, d/dt r(x), adds sum_j w_j r(X_j) to all stage velocities. The derivation i
 
 from __future__ import annotations
 
+import abc
 import dataclasses
+from typing import Self
 
 import equinox as eqx
 import jax
@@ -98,8 +100,52 @@ class Remainder(eqx.Module):
         return self.system.mass_solve(t, q, self.system.damped_impulse(t, q))
 
 
+class TwoStages(AbstractMethod):
+    """What both methods share; each has its `scheme`."""
+
+    newton: eqx.AbstractVar[Newton]
+    convergent: eqx.AbstractVar[bool]
+
+    handles = _HANDLES
+    gives = frozenset({Gives.WHOLE_STEPS, Gives.LOCAL_ERROR})
+    derivative = Derivative.EXACT
+    least_growth = 1.5
+
+    @property
+    def order(self) -> int:
+        """Order with the damping kept proportional to h."""
+        return 3
+
+    @property
+    def error_orders(self) -> tuple[int, int]:
+        """The powers of h of the defect of a step and of the error of a run."""
+        return 4, 3
+
+    def with_tolerances(self, rtol: Array, atol: Array) -> Self:
+        """Errors must fall with h."""
+        del rtol, atol
+        return dataclasses.replace(self, convergent=True)
+
+    def caution(self, system: System, state: State, longest: float | None, span: float) -> None:
+        """No forces of velocities."""
+        del longest, span
+        velocity_caution(self, system, state)
+
+    def init(self, system: System, state: State) -> ScaledVelocity:
+        """V is set at the first step, when h is known."""
+        return ScaledVelocity(state.v, jnp.zeros(()))
+
+    @abc.abstractmethod
+    def scheme(self, system: System, h: Array) -> Scheme:
+        """The scheme of a step of size h."""
+
+    def step(self, system: System, state: State, memory: ScaledVelocity, h: Array) -> Step:
+        """One step."""
+        return with_friction(self.scheme(system, h), state, memory, self)
+
+
 @register
-class TailoredIRK(AbstractMethod):
+class TailoredIRK(TwoStages):
     """Tailored implicit Runge-Kutta method, third order for gamma = O(h).
 
     Args:
@@ -120,48 +166,18 @@ class TailoredIRK(AbstractMethod):
     newton: Newton = Newton()
     convergent: bool = eqx.field(default=False, static=True)
 
-    handles = _HANDLES
-    gives = frozenset({Gives.WHOLE_STEPS, Gives.LOCAL_ERROR})
-    derivative = Derivative.EXACT
-    least_growth = 1.5
-
-    @property
-    def order(self) -> int:
-        """Order with the damping kept proportional to h."""
-        return 3
-
-    @property
-    def error_orders(self) -> tuple[int, int]:
-        """The powers of h of the defect of a step and of the error of a run."""
-        return 4, 3
-
-    def with_tolerances(self, rtol: Array, atol: Array) -> TailoredIRK:
-        """Errors must fall with h."""
-        del rtol, atol
-        return dataclasses.replace(self, convergent=True)
-
     def objection(self, system: System) -> str | None:
         """One uniform damping, on every part."""
         return tailored_objection(self, system) or damping_objection(self, system)
 
-    def caution(self, system: System, state: State, longest: float | None, span: float) -> None:
-        """No forces of velocities."""
-        del longest, span
-        velocity_caution(self, system, state)
-
-    def init(self, system: System, state: State) -> ScaledVelocity:
-        """V is set at the first step, when h is known."""
-        return ScaledVelocity(state.v, jnp.zeros(()))
-
-    def step(self, system: System, state: State, memory: ScaledVelocity, h: Array) -> Step:
-        """One step."""
+    def scheme(self, system: System, h: Array) -> Scheme:
+        """All parts in one group."""
         gamma = declared_damping(system)
-        scheme = Scheme(system, dissipation(gamma, h, self.convergent), h, [(tuple(system.potential), gamma / h)])
-        return with_friction(scheme, state, memory, self)
+        return Scheme(system, dissipation(gamma, h, self.convergent), h, [(tuple(system.potential), gamma / h)])
 
 
 @register
-class AdditiveTailoredIRK(AbstractMethod):
+class AdditiveTailoredIRK(TwoStages):
     """Additive tailored implicit Runge-Kutta method: every part of the potential with its own rate damping.
 
     Any rate damping: another constant for every part or for every interaction, or the rate of another potential
@@ -184,40 +200,10 @@ class AdditiveTailoredIRK(AbstractMethod):
     newton: Newton = Newton()
     convergent: bool = eqx.field(default=False, static=True)
 
-    handles = _HANDLES
-    gives = frozenset({Gives.WHOLE_STEPS, Gives.LOCAL_ERROR})
-    derivative = Derivative.EXACT
-    least_growth = 1.5
-
-    @property
-    def order(self) -> int:
-        """Order with the dampings kept proportional to h."""
-        return 3
-
-    @property
-    def error_orders(self) -> tuple[int, int]:
-        """The powers of h of the defect of a step and of the error of a run."""
-        return 4, 3
-
-    def with_tolerances(self, rtol: Array, atol: Array) -> AdditiveTailoredIRK:
-        """Errors must fall with h."""
-        del rtol, atol
-        return dataclasses.replace(self, convergent=True)
-
-    def caution(self, system: System, state: State, longest: float | None, span: float) -> None:
-        """No forces of velocities."""
-        del longest, span
-        velocity_caution(self, system, state)
-
-    def init(self, system: System, state: State) -> ScaledVelocity:
-        """V is set at the first step, when h is known."""
-        return ScaledVelocity(state.v, jnp.zeros(()))
-
-    def step(self, system: System, state: State, memory: ScaledVelocity, h: Array) -> Step:
-        """One step."""
+    def scheme(self, system: System, h: Array) -> Scheme:
+        """Every part a group of its own."""
         parts = [((part,), damping_of(system, part) / h) for part in system.potential]
-        scheme = Scheme(system, dissipation(declared_damping(system), h, self.convergent), h, parts)
-        return with_friction(scheme, state, memory, self)
+        return Scheme(system, dissipation(declared_damping(system), h, self.convergent), h, parts)
 
 
 class Scheme(eqx.Module):
@@ -252,9 +238,7 @@ class Scheme(eqx.Module):
         return self.h * first + 0.5 * (self.h * self.C11) ** 2 * rate + sum(r(t, q) for r in self.rest)
 
 
-def with_friction(
-    scheme: Scheme, state: State, memory: ScaledVelocity, method: TailoredIRK | AdditiveTailoredIRK
-) -> Step:
+def with_friction(scheme: Scheme, state: State, memory: ScaledVelocity, method: TwoStages) -> Step:
     """One step; friction with memory acts before and after it."""
     friction = kick(scheme.system, state, scheme.h)
     start = friction.on(state)
@@ -272,9 +256,7 @@ def _kicked(scheme: Scheme, memory: ScaledVelocity, before: State, after: State)
     return ScaledVelocity(memory.V + after.v - before.v - (new - old), memory.h)
 
 
-def tailored_step(
-    scheme: Scheme, state: State, memory: ScaledVelocity, method: TailoredIRK | AdditiveTailoredIRK
-) -> Step:
+def tailored_step(scheme: Scheme, state: State, memory: ScaledVelocity, method: TwoStages) -> Step:
     """One step."""
     system, C11, h = scheme.system, scheme.C11, scheme.h
     A, b = (jnp.asarray(x) for x in tailored_coefficients(C11))
