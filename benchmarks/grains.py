@@ -6,8 +6,12 @@ Times are those of one core (processor time), so that others on the machine dist
 
 from __future__ import annotations
 
+import re
 import shutil
+import subprocess
+import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 
@@ -42,12 +46,62 @@ def moving_grains(d: int, n: int) -> tuple[carom.System, carom.State]:
     return carom.System(grains.mass(*inertia), {"contact": part}), carom.State(q.ravel(), v.ravel())
 
 
+LAMMPS = """units lj
+atom_style sphere
+dimension {d}
+newton off
+comm_modify vel yes
+lattice {lattice} {density}
+region box block 0 {n} 0 {n} {third}
+create_box 1 box
+create_atoms 1 box
+set group all diameter 1.0
+set group all density {solid}
+velocity all create 0.09 1 loop geom
+pair_style gran/hooke/history 1000.0 300.0 2.0 2.0 0.5 0
+pair_coeff * *
+neighbor 0.15 bin
+timestep 0.002
+fix move all nve/sphere
+{flat}
+run {steps}
+run {more}
+"""
+
+
+def lammps(d: int, n: int, steps: int) -> float | None:
+    """Seconds of one core per step of LAMMPS on the same grains; None where it is not installed."""
+    if shutil.which("lmp") is None:
+        return None
+    text = LAMMPS.format(
+        d=d,
+        n=n,
+        lattice={2: "sq", 3: "sc"}[d],
+        density=0.98**-d,
+        third={2: "-0.5 0.5", 3: f"0 {n}"}[d],
+        solid=6 / np.pi,
+        flat="fix flat all enforce2d" if d == 2 else "",
+        steps=steps,
+        more=4 * steps,
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        script = Path(folder) / "in.grains"
+        script.write_text(text)
+        said = subprocess.run(
+            ["lmp", "-in", str(script), "-log", "none"], capture_output=True, text=True, check=True, cwd=folder
+        ).stdout
+    wall, used = (float(re.findall(words, said)[-1]) for words in (r"Loop time of (\S+)", r"(\S+)% CPU use"))
+    return 0.01 * used * wall / (4 * steps)
+
+
 def explicit() -> None:
     for d, n, steps in ((2, 100, 200), (3, 22, 100)):
         system, state = moving_grains(d, n)
         seconds = timed(system, state, carom.StormerVerlet(), 2e-3, steps)
         print(f"explicit, {d}D, {n**d} grains, moving list, friction: {n**d / seconds:.3g} grain-steps/s", flush=True)
-    print(f"LAMMPS: {'installed' if shutil.which('lmp') else 'not installed, no ratio'}", flush=True)
+        other = lammps(d, n, steps)
+        ratio = f"{n**d / other:.3g} grain-steps/s, {seconds / other:.2g} times as many" if other else "not installed"
+        print(f"  LAMMPS, gran/hooke/history: {ratio}", flush=True)
 
 
 def stencils() -> None:
