@@ -199,6 +199,11 @@ def chosen(frequency, restitution):
             "give the keep another name",
         ),
         ({"batch": 0}, ValueError, "batch must be a whole number of at least 1"),
+        (
+            {"cells": carom.Grid(frequency=np.linspace(2.0, 3.0, 10**6), restitution=np.linspace(0.0, 1.0, 10**5))},
+            ValueError,
+            "100000000000 cells take at least .* GB of memory, .*: sweep parts of them",
+        ),
         ({"cells": carom.Grid(frequency=[2.5], restitution=[1.5])}, ValueError, r"restitution must lie in \[0, 1\]"),
         ({"method": carom.StormerVerlet()}, ValueError, "StormerVerlet does not handle 'contacts'"),
     ],

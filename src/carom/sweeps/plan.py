@@ -21,6 +21,7 @@ from carom.sweeps.template import Asked, Template, cell_of
 
 _MOST_LANES = 1024  # on a processor, where more of them gain nothing
 _OF_MEMORY = 0.25
+_CELL_BYTES = 64  # number, status, steps, end, message and a result of every cell, at least
 _TRIED = 20  # cells, in search of one that can run
 
 
@@ -100,6 +101,7 @@ def plan(cells: Any, asked: Asked, tolerances: tuple[Any, Any] | None, lanes: in
     if not isinstance(cells, AbstractCells):
         msg = f"the cells of a sweep are a carom.Grid, carom.Cases or carom.Random, got {shortened(cells)}"
         raise TypeError(msg)
+    _refuse_size(cells.count)
     for name in asked.static:
         if name not in cells.names:
             msg = f"static: there is no parameter '{name}'{did_you_mean(name, cells.names)}"
@@ -117,6 +119,16 @@ def plan(cells: Any, asked: Asked, tolerances: tuple[Any, Any] | None, lanes: in
         raise trouble[0]
     made.lanes = whole(lanes, "batch", 1) if lanes is not None else _fitting(good, cells.count, workers)
     return made
+
+
+def _refuse_size(count: int) -> None:
+    """Raise where not even the numbers that every cell has fit into memory."""
+    if count * _CELL_BYTES > _host_memory():
+        least, there = count * _CELL_BYTES / 1e9, _host_memory() / 1e9
+        msg = (
+            f"{count} cells take at least {least:.3g} GB of memory, where there are {there:.3g} GB: sweep parts of them"
+        )
+        raise ValueError(msg)
 
 
 def _refuse_misspelt(build: Any, names: tuple[str, ...]) -> None:
@@ -208,4 +220,8 @@ def _memory() -> float:
     stats = jax.local_devices()[0].memory_stats()
     if stats and "bytes_limit" in stats:
         return float(stats["bytes_limit"])
+    return _host_memory()
+
+
+def _host_memory() -> float:
     return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

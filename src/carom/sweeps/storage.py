@@ -38,6 +38,7 @@ class Store:
 
     def __init__(self, path: Any, plan: Plan):
         self.path, self.plan, self.batches = Path(path), plan, plan.batches
+        self.numbers = {id(batch): i for i, batch in enumerate(self.batches)}
         asked = {"reads": identity(plan), "facts": plan.facts, "labels": list(plan.labels)}
         asked |= {"cells": type(plan.cells).__name__, "refused": {str(k): x for k, x in plan.refused.items()}}
         if (self.path / _LEDGER).exists():
@@ -72,23 +73,23 @@ class Store:
 
     def put(self, batch: Batch, part: Part) -> None:
         """Write a batch; where that fails, what was written before is whole."""
-        try:
-            self._put(batch, part)
-        except OSError as error:
-            msg = f"{error}; the same call goes on with the missing cells"
-            raise OSError(msg) from error
-
-    def _put(self, batch: Batch, part: Part) -> None:
-        number = next(i for i, one in enumerate(self.batches) if one is batch)
         rows = np.where(np.arange(len(batch.cells)) < batch.count, batch.cells, -1)
         tables = {"cell": Table((), rows), **part.tables}
         if not any(self.path.glob("*/.zarray")):
             self._refuse_size(tables)
+        try:
+            self._put(batch, part.messages, tables)
+        except OSError as error:
+            msg = f"{error}; the same call goes on with the missing cells"
+            raise OSError(msg) from error
+
+    def _put(self, batch: Batch, told: dict[int, str], tables: dict[str, Table]) -> None:
+        number = self.numbers[id(batch)]
         for name, (dims, values) in tables.items():
             self._describe(name, dims, values)
             chunk = ".".join([str(number)] + ["0"] * (values.ndim - 1))
             _write(self.path / name / chunk, np.ascontiguousarray(values).tobytes())
-        entry = {"batch": number, "messages": {str(i): x for i, x in part.messages.items() if i < batch.count}}
+        entry = {"batch": number, "messages": {str(i): x for i, x in told.items() if i < batch.count}}
         with (self.path / _LEDGER).open("a", encoding="utf-8") as ledger:
             ledger.write(json.dumps(entry) + "\n")
 

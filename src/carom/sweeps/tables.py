@@ -35,8 +35,10 @@ def tables(keeps: Keeps, carry: Any, goes_back: bool) -> Tables:
     found: Tables = {}
     for name, plain in plain_names(keeps).items():
         for more, table in table_of(keeps.entries[name], kept[name], carry).items():
-            values = np.array(table.values, float)
-            values[bad] = np.nan
+            values = np.asarray(table.values, float)
+            if bad.any():
+                values = values.copy()
+                values[bad] = np.nan
             found["_".join(filter(None, (plain, more)))] = Table(tuple(d.format(plain) for d in table.dims), values)
     found["status"] = Table((), carry.status.astype(np.int32))
     found["steps"] = Table((), np.where(carry.status < 0, 0, carry.counts.values[:, 0]))
@@ -112,7 +114,8 @@ def _in_order(ring: Any) -> np.ndarray:
     room = rows.shape[1]
     number = count[:, None] - room + np.arange(room)
     ordered = np.take_along_axis(rows, (number % room)[..., None], axis=1)
-    return np.where((number >= 0)[..., None], ordered, np.nan)
+    ordered[number < 0] = np.nan
+    return ordered
 
 
 def user_times(carry: Any, elapsed: np.ndarray) -> np.ndarray:
