@@ -20,7 +20,7 @@ from timing import best_of
 
 import carom
 
-T1, SIZES = 1.0, (2e-3, 1e-3, 2.5e-4, 1e-4)
+T1, SIZES = 0.6, (2e-3, 1e-3, 2.5e-4, 1e-4)
 TOLERANCES = (1e-4, 1e-6, 1e-8, 1e-10)
 Row = tuple[str, float, float]
 
@@ -40,7 +40,7 @@ def passive() -> tuple[list[Row], list[Row]]:
         (f"RK4, dt {dt:g}", np.abs(end - exact).max(), s) for dt in (2e-2, 1e-2, 5e-3, 1e-3) for end, s in [other(dt)]
     ]
     own = []
-    for rtol in TOLERANCES:
+    for rtol in (1e-8, 1e-9, 1e-10):
         run = lambda rtol=rtol: carom.solve(*mechanism, t1=trees.T1, rtol=rtol, atol=rtol)
         own.append((f"solve, rtol {rtol:g}", np.abs(mechanism.frames(run()).place[-1] - exact).max(), best_of(run, 3)))
     return own, theirs
@@ -50,7 +50,7 @@ def hopper() -> tuple[carom.System, carom.State]:
     """Two masses on a spring above a floor."""
     system = carom.System(
         [1.0, 2.0],
-        lambda q: 9.81 * (q[0] + 2.0 * q[1]) + 200.0 * (q[1] - q[0] - 0.5) ** 2,
+        lambda q: 9.81 * (q[0] + 2.0 * q[1]) + 10.0 * (q[1] - q[0] - 0.5) ** 2,
         contacts=carom.Contacts(lambda q: q[:1], restitution=0.6),
     )
     return system, carom.State([0.5, 1.0], [0.0, 0.0])
@@ -60,7 +60,7 @@ def exact_hops() -> np.ndarray:
     """The end by SciPy, from impact to impact."""
     hits = lambda _, y: y[0]
     hits.terminal, hits.direction = True, -1  # pyright: ignore
-    pull = lambda y: 400.0 * (y[1] - y[0] - 0.5)
+    pull = lambda y: 20.0 * (y[1] - y[0] - 0.5)
     rates = lambda _, y: [y[2], y[3], -9.81 + pull(y), -9.81 - pull(y) / 2]
     t, y = 0.0, np.array([0.5, 1.0, 0.0, 0.0])
     while t < T1:

@@ -13,7 +13,7 @@ T1, SIZES = float(sys.argv[1]), [float(h) for h in sys.argv[2:]]
 
 def run(h):
     """The end of a run with step h, and its seconds."""
-    k, g = 400.0, 9.81
+    k, g = 20.0, 9.81
     masses = sk.LagrangianLinearTIDS([0.5, 1.0], [0.0, 0.0], [[1.0, 0.0], [0.0, 2.0]], [[k, -k], [-k, k]], [[0, 0]] * 2)
     masses.setFExtPtr([-g - 0.5 * k, -2.0 * g + 0.5 * k])
     model = sk.NonSmoothDynamicalSystem(0.0, T1 + h)

@@ -201,4 +201,4 @@ def test_the_lowest_gap_of_corners_is_that_of_the_whole_shape(shape, of):
     if of == "carrier":
         points = (points - place[1]) @ turn[1]
     assert gaps.size == len(corners)
-    assert gaps.min() == pytest.approx((points @ n - weights @ radii).min() - 0.3, abs=1e-13)
+    assert gaps.min() == pytest.approx((points @ n - weights @ radii).min() - 0.3 / np.linalg.norm(normal), abs=1e-13)
