@@ -58,6 +58,19 @@ def test_forces_of_a_crystal_are_those_by_hand_however_pairs_are_found(found):
         assert np.abs(np.sum((x + u) * force[:, ::-1] * [1, -1])) <= 1e-14
 
 
+def test_energies_and_forces_have_derivatives_by_the_data_of_bodies():
+    beads, u = carom.Bodies(2, dof=2), jnp.asarray([0.0, 0.0, -0.1, 0.02])
+
+    def energy(stiffness, u):
+        given = {"data": (0.5, stiffness), "search": carom.Fixed([[0, 1]]), "places": [[0.0, 0.0], [1.0, 0.0]]}
+        return carom.Interactions.between(beads, carom.laws.power_pair(1.0), **given)(u)
+
+    slope, force = jax.jit(lambda k: (jax.grad(energy)(k, u), jax.jacfwd(jax.grad(energy, 1))(k, u)))(3.0)
+    overlap = 1 - np.hypot(0.9, 0.02)
+    assert slope == pytest.approx(overlap**2 / 2, rel=1e-12)
+    assert np.allclose(force[2:], -overlap * np.array([0.9, 0.02]) / np.hypot(0.9, 0.02), rtol=1e-12)
+
+
 def test_a_displacement_far_below_rounding_of_positions_keeps_its_digits():
     beads = carom.Bodies(2, dof=2)
     part = carom.Interactions.between(
@@ -261,9 +274,9 @@ def test_the_spring_of_a_pair_that_turns_as_one_body_turns_with_it_and_keeps_its
         friction=rough,
     )
     along = 1e-3 * np.array([-0.8, 0.6])
-    memory = jnp.asarray([*along, 0.0])[:, None]
+    memory, step = jnp.asarray([*along, 0.0])[:, None], jax.jit(lambda q, v, m: rough.step(part, q, v, m, h).history)
     for k in range(1, 41):
-        memory = rough.step(part, *map(jnp.asarray, turning(1.3, n, k * h)), memory, jnp.asarray(h)).history
+        memory = step(*map(jnp.asarray, turning(1.3, n, k * h)), memory)
     assert np.allclose(memory[:2, 0], turned(-1.3 * 40 * h) @ along, rtol=0, atol=1e-14)
 
 
