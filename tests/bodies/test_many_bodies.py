@@ -8,8 +8,8 @@ import pytest
 
 import carom
 from carom.pairs import Capacity, tight
-from carom.running import listing
 from carom.running.listing import warn_of_overlaps
+from carom.systems import first_lists
 
 COUNT = 6
 GRAINS = carom.Bodies(COUNT, dof=3)
@@ -20,7 +20,7 @@ METHOD = carom.MoreauMidpoint(solver=SOLVER)
 @pytest.fixture(autouse=True)
 def _one_program_for_all(monkeypatch):
     """Lists have room for whatever these tests bring."""
-    monkeypatch.setattr(listing, "tight", lambda pairs: Capacity(200, 120, (16,) * 7))
+    monkeypatch.setattr(first_lists, "tight", lambda pairs: Capacity(200, 120, (16,) * 7))
 
 
 def weight(q, m, p):
@@ -89,7 +89,7 @@ def test_skin_changes_no_motion():
 def test_small_first_lists_are_made_roomier_and_change_no_bit(monkeypatch):
     radii, state = start(5)
     roomy = run(listed(radii), state, steps=60)
-    monkeypatch.setattr(listing, "tight", lambda pairs: tight(pairs)._replace(colours=tight(pairs).colours[:1]))
+    monkeypatch.setattr(first_lists, "tight", lambda pairs: tight(pairs)._replace(colours=tight(pairs).colours[:1]))
     small = run(listed(radii), state, steps=60)
     for column in ("q", "v"):
         np.testing.assert_array_equal(getattr(small, column), getattr(roomy, column))
@@ -205,11 +205,12 @@ def test_overlaps_at_the_start_are_those_of_the_images_of_its_time():
     search = carom.CellList(2.0, 0.3, box=carom.LeesEdwards([8.0, 8.0], rate=1.0))
     system = carom.System(1.0, contacts=carom.Contacts.between(pair, carom.shapes.disk, data=1.0, search=search))
     q = jnp.array([1.0, 0.5, 0.0, 1.0, 7.5, 0.0])
+    state = carom.State(q, 0 * q)
     with pytest.warns(UserWarning, match=r"bodies 0 and 1 overlap at the start by 1,"):
-        warn_of_overlaps(system, carom.State(q, 0 * q), listing.first_pairs(system, carom.State(q, 0 * q), 0.0), 0.0)
+        warn_of_overlaps(system, state, first_lists.first_pairs(system, state, 0.0), 0.0)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warn_of_overlaps(system, carom.State(q, 0 * q), listing.first_pairs(system, carom.State(q, 0 * q), 0.5), 0.5)
+        warn_of_overlaps(system, state, first_lists.first_pairs(system, state, 0.5), 0.5)
 
 
 CELLS = carom.CellList(2.0, 0.3)
@@ -288,7 +289,7 @@ def test_several_lists_that_lack_room_at_once_are_made_roomier(monkeypatch):
     halves = [carom.Contacts.between(GRAINS, carom.shapes.disk, **laws) for _ in range(2)]
     mass = radii**2
     system = carom.System(GRAINS.mass(mass, mass, 0.5 * mass * radii**2), contacts=halves)
-    monkeypatch.setattr(listing, "tight", lambda pairs: tight(pairs)._replace(colours=tight(pairs).colours[:1]))
+    monkeypatch.setattr(first_lists, "tight", lambda pairs: tight(pairs)._replace(colours=tight(pairs).colours[:1]))
     assert run(system, state, steps=5, solver=carom.AcceleratedGaussSeidel(tol=1e-8)).status == carom.Status.OK
 
 

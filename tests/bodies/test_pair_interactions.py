@@ -1,4 +1,4 @@
-"""Bodies that push and pull each other in the plane: forces, lists, blocks of pairs, friction that remembers."""
+"""Bodies that push and pull each other in the plane: forces, lists, blocks of pairs."""
 
 import warnings
 
@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jaxtyping import Array
 
 import carom
 from carom.methods.runge_kutta.jacobians import neighbour_jacobian
@@ -56,6 +55,19 @@ def test_forces_of_a_crystal_are_those_by_hand_however_pairs_are_found(found):
         assert np.abs(force - by_hand(lattice, u)).max() <= 1e-13
         assert np.abs(force.sum(0)).max() <= 1e-15
         assert np.abs(np.sum((x + u) * force[:, ::-1] * [1, -1])) <= 1e-14
+
+
+def test_energies_and_forces_have_derivatives_by_the_data_of_bodies():
+    beads, u = carom.Bodies(2, dof=2), jnp.asarray([0.0, 0.0, -0.1, 0.02])
+
+    def energy(stiffness, u):
+        given = {"data": (0.5, stiffness), "search": carom.Fixed([[0, 1]]), "places": [[0.0, 0.0], [1.0, 0.0]]}
+        return carom.Interactions.between(beads, carom.laws.power_pair(1.0), **given)(u)
+
+    slope, force = jax.jit(lambda k: (jax.grad(energy)(k, u), jax.jacfwd(jax.grad(energy, 1))(k, u)))(3.0)
+    overlap = 1 - np.hypot(0.9, 0.02)
+    assert slope == pytest.approx(overlap**2 / 2, rel=1e-12)
+    assert np.allclose(force[2:], -overlap * np.array([0.9, 0.02]) / np.hypot(0.9, 0.02), rtol=1e-12)
 
 
 def test_a_displacement_far_below_rounding_of_positions_keeps_its_digits():
@@ -165,55 +177,6 @@ def test_a_straight_line_of_beads_in_the_plane_moves_like_the_chain():
     assert np.abs(ends[1].q[:, 1::2]).max() == 0
 
 
-class Pull(eqx.Module):
-    force: Array
-
-    def __call__(self, q):
-        return 10.0 * q[1] - self.force * q[0]
-
-
-def disk_on_ground(force):
-    """A disk of mass 1 and weight 10 on a heavy one so large that it is a plane; mu N = 4."""
-    bodies, R = carom.Bodies(2, dof=3), 1e5
-    rough = carom.laws.CundallStrack(friction=0.4, stiffness=5e3, damping=20.0, normal_damping=20.0)
-    contact = carom.Interactions.between(
-        bodies,
-        carom.laws.power_pair(1.0),
-        data=([0.5, R], 1e4),
-        search=carom.Fixed([[0, 1]]),
-        friction=rough,
-    )
-    mass = bodies.mass([1.0, 1e12], [1.0, 1e12], [1e9, 1e30])
-    system = carom.System(mass, {"contact": contact, "pull": Pull(jnp.asarray(force))})
-    return system, carom.State([0.0, 0.499, 0.0, 0.0, -R, 0.0], np.zeros(6))
-
-
-def run_of_disk(force, t1=1.0):
-    return carom.simulate(*disk_on_ground(force), carom.StormerVerlet(), t1=t1, h=2e-3, save_every=50)
-
-
-def test_a_disk_pulled_below_the_coulomb_limit_sticks_and_its_spring_holds_the_energy():
-    sol = run_of_disk(3.9, t1=2.0)
-    assert np.abs(sol.v[-1, :2]).max() <= 1e-6
-    assert sol.account.extra["spring"][-1] == pytest.approx(3.9**2 / (2 * 5e3), rel=1e-4)
-
-
-def test_a_disk_pulled_above_the_coulomb_limit_slides_with_what_is_left_of_the_pull():
-    sol = run_of_disk(4.4)
-    late = sol.t >= 0.5
-    assert np.polyfit(sol.t[late], sol.v[late, 0], 1)[0] == pytest.approx(0.4, rel=1e-4)
-    energy = sol.account.energy
-    assert energy[-1] - energy[0] == pytest.approx(sol.contact_work, rel=1e-6)
-
-
-def test_a_run_with_history_that_was_stored_goes_on_as_if_it_had_not(tmp_path):
-    whole, half = run_of_disk(3.9), run_of_disk(3.9, t1=0.1)
-    half.save(tmp_path / "run.nc")
-    on = carom.resume(tmp_path / "run.nc", system=disk_on_ground(3.9)[0], t1=1.0)
-    assert np.array_equal(on.q[-1], whole.q[-1])
-    assert np.array_equal(on.carry.pairs.force[0], whole.carry.pairs.force[0])
-
-
 def bowl(q):
     return 0.5 * jnp.sum((q - 3.0) ** 2)
 
@@ -241,68 +204,6 @@ def test_the_stability_limit_is_seen_with_neighbours_that_come_and_go():
     assert carom.stability_limit(*near) == pytest.approx(carom.stability_limit(*far), rel=1e-9)
     with pytest.raises(ValueError, match="above the stability limit"):
         carom.simulate(*near, carom.StormerVerlet(), t1=4.0, h=2.0)
-
-
-def turning(W, n, t):
-    """A pair of bodies that turns as one about a point beside it: coordinates and velocities in the plane."""
-    normal = turned(-W * t) @ n
-    x = [np.array([0.1, 0.2]), np.array([0.1, 0.2]) + 0.78 * normal]
-    v = [W * np.array([-p[1], p[0]]) for p in x]
-    return np.concatenate([[*p, 0.0] for p in x]), np.concatenate([[*p, W] for p in v])
-
-
-def test_the_spring_of_a_pair_that_turns_as_one_body_turns_with_it_and_keeps_its_length():
-    rough, n, h = carom.laws.CundallStrack(friction=0.4, stiffness=5e3), np.array([0.6, 0.8]), 0.05
-    part = carom.Interactions.between(
-        carom.Bodies(2, dof=3),
-        carom.laws.power_pair(1.0),
-        data=([0.5, 0.3], 1e4),
-        search=carom.Fixed([[0, 1]]),
-        friction=rough,
-    )
-    along = 1e-3 * np.array([-0.8, 0.6])
-    memory = jnp.asarray([*along, 0.0])[:, None]
-    for k in range(1, 41):
-        memory = rough.step(part, *map(jnp.asarray, turning(1.3, n, k * h)), memory, jnp.asarray(h)).history
-    assert np.allclose(memory[:2, 0], turned(-1.3 * 40 * h) @ along, rtol=0, atol=1e-14)
-
-
-def sphere_on_ground():
-    """A sphere of mass 1, radius 1/2 and weight 10 on a heavy one so large that it is a plane, in space; mu = 0.2."""
-    bodies, R = carom.Bodies(2, dof=6), 1e5
-    rough = carom.laws.CundallStrack(friction=0.2, stiffness=5e4, damping=60.0, normal_damping=60.0)
-    contact = carom.Interactions.between(
-        bodies, carom.laws.power_pair(1.0), data=([0.5, R], 1e5), search=carom.Fixed([[0, 1]]), friction=rough
-    )
-    mass = bodies.mass(*[[1.0, 1e15]] * 3, *[[0.1, 1e30]] * 3)
-    weight = lambda q: 10.0 * jnp.sqrt(jnp.sum((q[:3] - q[6:9]) ** 2))  # noqa: E731
-    return carom.System(mass, {"contact": contact, "weight": weight}), np.array([0, 0, 0.4999, *[0.0] * 5, -R, 0, 0, 0])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("v", "w", "rolls"), [([1.6, 1.2], [0.0, 0.0], 5 / 7), ([0.0, 0.0], [-2.4, 3.2], 2 / 7)], ids=["slides", "spins"]
-)
-def test_a_sphere_that_slides_or_spins_on_a_plane_ends_up_rolling(v, w, rolls):
-    system, q = sphere_on_ground()
-    start = carom.State(q, [*v, 0.0, *w, 0.0, *[0.0] * 6])
-    sol = carom.simulate(system, start, carom.StormerVerlet(), t1=2.0, h=4e-4, save_every=100)
-    speed = np.array(v) if any(v) else 0.5 * np.array([w[1], -w[0]])
-    later = rolls * speed * 2.0 - (-1 if any(v) else 1) * 2 * np.linalg.norm(speed) * speed / (49 * 2.0)
-    assert np.allclose(sol.v[-1, :2], rolls * speed, rtol=0, atol=1e-8)
-    assert np.allclose(sol.q[-1, :2], later, rtol=0, atol=2e-5)
-    energy = sol.account.energy
-    assert energy[-1] - energy[0] == pytest.approx(sol.contact_work, rel=1e-9)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", [carom.TailoredTheta(), carom.TailoredIRK(), carom.AdditiveTailoredIRK()])
-def test_tailored_methods_carry_friction_with_memory(method):
-    plain, state = disk_on_ground(3.9)
-    damped = carom.System(plain.mass, plain.potential, rate_damping={"contact": 1e-3, "pull": 1e-3})
-    sol = carom.simulate(damped, state, method, t1=2.0, h=2e-3, save_every=100)
-    assert np.abs(sol.v[-1, :2]).max() <= 1e-6
-    assert sol.account.extra["spring"][-1] == pytest.approx(3.9**2 / (2 * 5e3), rel=1e-4)
 
 
 def between(**changes):
@@ -333,11 +234,6 @@ def between(**changes):
 def test_what_makes_no_sense_is_refused_in_one_sentence(wrong, sentence):
     with pytest.raises(ValueError, match=sentence):
         wrong()
-
-
-def test_methods_that_cannot_carry_history_refuse_it_by_name():
-    with pytest.raises(ValueError, match="Theta does not handle 'friction with memory'"):
-        carom.simulate(*disk_on_ground(1.0), carom.Theta(), t1=1.0, h=0.1)
 
 
 def test_grains_that_begin_deep_inside_each_other_are_warned_of():

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import carom
-from carom.running.listing import first_pairs
 from carom.solvers.contact_solver import AbstractContactSolver, ContactResult
 from carom.solvers.gauss_seidel import sweeps_of
+from carom.systems.first_lists import first_pairs
 
 N, H, STEPS = 128, 0.01, 400
 RING = carom.Bodies(N, dof=3)

@@ -37,13 +37,13 @@ from carom.plain import rebuild
 from carom.rows import RowStore, append
 from carom.running.asking import instants, stepped, stop_function, stride
 from carom.running.keeping import chosen_keeps
-from carom.running.listing import first_pairs
 from carom.running.loop import Layout, Problem, Start, begin, blank_carry
 from carom.running.run import Run, finish
 from carom.running.signals import deferred
 from carom.solution import Solution
 from carom.state import Carry, Clock, State, Status
 from carom.stepping.base import AbstractStepping
+from carom.systems.first_lists import first_pairs
 from carom.systems.system import System
 
 _PER_COORDINATE = 4  # what a count of a stored model may be

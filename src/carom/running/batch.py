@@ -28,7 +28,7 @@ from carom.running.asking import (
     stride,
 )
 from carom.running.keeping import at_kept_times, chosen_keeps, has_all_columns, thin, warn_of_keeps
-from carom.running.listing import first_pairs, stacked_pairs, warn_of_overlaps
+from carom.running.listing import stacked_pairs, warn_of_overlaps
 from carom.running.loop import Problem, Start
 from carom.running.progress import Progress, progress_bar
 from carom.running.run import Run, raise_failure
@@ -38,6 +38,7 @@ from carom.stepping.base import AbstractStepping
 from carom.stepping.grid import Constant
 from carom.systems.backward import backward
 from carom.systems.check import check_lanes
+from carom.systems.first_lists import first_pairs
 from carom.systems.listed_pairs import PairData
 from carom.systems.system import System
 

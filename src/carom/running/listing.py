@@ -19,7 +19,6 @@ from carom.pairs import Capacity, grown, with_spare_colours
 from carom.pairs.lists import NOT_FINITE
 from carom.state import Carry, Row, State, Status
 from carom.systems.body_contacts import PairContacts
-from carom.systems.first_lists import first_pairs as first_pairs
 from carom.systems.first_lists import refuse_memory
 from carom.systems.listed_pairs import PairData, left, relisted, stale, wider
 from carom.systems.pair_interactions import PairInteractions

@@ -39,7 +39,7 @@ from carom.running.keeping import (
     thin,
     warn_of_keeps,
 )
-from carom.running.listing import first_pairs, roomier, warn_of_overlaps
+from carom.running.listing import roomier, warn_of_overlaps
 from carom.running.loop import Problem, Start, advance, begin, blank_carry, first_carry
 from carom.running.progress import Progress, progress_bar
 from carom.running.signals import deferred, look
@@ -47,6 +47,7 @@ from carom.solution import Solution
 from carom.state import Carry, Interrupted, Numbers, SimulationError, State, Status, reals
 from carom.stepping.base import AbstractStepping
 from carom.systems.check import not_finite_ahead
+from carom.systems.first_lists import first_pairs
 from carom.systems.system import System
 
 _CHUNK_SECONDS = 0.3
