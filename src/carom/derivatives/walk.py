@@ -19,7 +19,7 @@ from jaxtyping import Array
 
 from carom.derivatives.along import AbstractAlong
 from carom.derivatives.lines import Line, bare
-from carom.derivatives.tape import Steps
+from carom.derivatives.tape import Columns, Steps
 from carom.derivatives.until import AbstractUntil, Left
 from carom.running.crossing import inside_step, number_at
 from carom.running.loop import SMALL, Problem, Start, begin, step
@@ -225,7 +225,7 @@ class _Walker:
         steps = Steps(self.advanced, given, start.line)
         walked = self.taped(steps)(given, start)
 
-        def linear(dx: Array, columns: Line) -> tuple[Array, Any]:
+        def linear(dx: Array, columns: Columns) -> tuple[Array, Any]:
             return steps.push(given, columns)(d_moving, dx), dx if tells else None
 
         few, width = (1, dx.size) if tells else (steps.in_one_call, 0)
@@ -242,7 +242,7 @@ class _Walker:
             walked, (moving, d_moving, still) = walker(given, start), changing(given, d_given)
             dx = jnp.zeros_like(start.line.x) if is_zero(d_start.line.x) else d_start.line.x
 
-            def linear(dx: Array, columns: Line) -> tuple[Array, Array]:
+            def linear(dx: Array, columns: Columns) -> tuple[Array, Array]:
                 x, i = (some[0][: n.size] for some, n in zip(columns, start.line))
 
                 def end(moving: Any, x: Array) -> tuple[Array, Array]:
@@ -264,7 +264,7 @@ class _Walker:
         Returns what comes out in the end, and `width` numbers that each of the maps tells.
         """
         count, shape = self.steps(walked.end, first), (self.blocks, _BLOCK // few, few)
-        rows = jax.tree.map(lambda x: _cut(x, shape), walked.before)
+        rows = tuple(_cut(x, shape) for x in walked.before)
         places = (jnp.arange(self.blocks * _BLOCK).reshape(shape), rows)
 
         def nothing(*more: int) -> Any:
