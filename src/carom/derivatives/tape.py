@@ -42,19 +42,19 @@ class Steps:
         program, (_, push) = jax.make_jaxpr(taken, return_shape=True)(*given, line)
         self.jaxpr, self.consts = program.jaxpr, program.consts
         self.numbers, self.tree = jax.tree.flatten(push)
-        *same, x, _ = self.jaxpr.invars
+        *same, x, i = self.jaxpr.invars
         same += self.jaxpr.constvars
         self.literal: dict[int, Any] = {}
         self.same: dict[int, int] = {}  # where among what is given and constant
-        self.own: list[int] = []  # the line's x
+        self.own: dict[int, int] = {}  # the line's x, and what has no derivative
         self.rows: tuple[list[int], list[int]] = ([], [])
         for k, v in enumerate(self.jaxpr.outvars[2:]):
             if isinstance(v, Literal):
                 self.literal[k] = v.val
             elif v in same:
                 self.same[k] = same.index(v)
-            elif v is x:
-                self.own.append(k)
+            elif v in (x, i):
+                self.own[k] = (x, i).index(v)
             else:
                 self.rows[self.numbers[k].dtype != line.x.dtype].append(k)
         self.widths = [[own.size, *(self.numbers[k].size for k in some)] for own, some in zip(line, self.rows)]
@@ -77,8 +77,8 @@ class Steps:
         """The linear part of the step that left this row."""
         same = [*jax.tree.leaves(given), *self.consts]
         numbers = self.literal | {k: same[place] for k, place in self.same.items()}
-        (x, *floats), (_, *wholes) = (pieces_of(*pair) for pair in zip(columns, self.widths))
-        numbers |= dict.fromkeys(self.own, x)
+        (x, *floats), (i, *wholes) = (pieces_of(*pair) for pair in zip(columns, self.widths))
+        numbers |= {k: (x, i)[place] for k, place in self.own.items()}
         for k, piece in zip((*self.rows[0], *self.rows[1]), (*floats, *wholes)):
             numbers[k] = piece.reshape(self.numbers[k].shape).astype(self.numbers[k].dtype)
         return jax.tree.unflatten(self.tree, [numbers[k] for k in range(len(numbers))])
