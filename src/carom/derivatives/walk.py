@@ -1,8 +1,9 @@
 """Runs as pure functions: from one carry to the last, with a derivative that replays the steps that were kept.
 
-The loop has no derivative of its own in reverse. Where one is wanted, the run stores the carry before every step, and
-the derivative is a scan over these: one linearised step after the other, each of them computed anew from its carry, so
-that memory is `most` carries and not the inside of every step. Step sizes that a stepping has chosen are held.
+The loop has no derivative of its own in reverse. Where one is wanted, the run stores a row before every step: its carry
+and what its inner solves found (`tape.py`). The derivative is a scan over these, one linearised step after the other,
+each of them computed anew from its row, so that memory is `most` rows and not the inside of every step. Step sizes that
+a stepping has chosen are held.
 """
 
 from __future__ import annotations
