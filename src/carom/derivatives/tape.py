@@ -56,7 +56,7 @@ class Steps:
             elif v in (x, i):
                 self.own[k] = (x, i).index(v)
             else:
-                self.rows[self.numbers[k].dtype != line.x.dtype].append(k)
+                self.rows[self.numbers[k].dtype.kind != "f"].append(k)
         self.widths = [[own.size, *(self.numbers[k].size for k in some)] for own, some in zip(line, self.rows)]
 
     @property

@@ -17,7 +17,7 @@ from jax.custom_derivatives import SymbolicZero
 
 PyTree = Any
 FOUND = "found"  # for policies of `jax.checkpoint` that do not solve again
-_KEPT_UP_TO = 512  # numbers of one solve: those of larger systems are found again
+_KEPT_UP_TO = 512  # real numbers of one solve: those of larger systems are found again
 
 
 def rooted(
@@ -51,8 +51,9 @@ def rooted(
 
 def _named(found: PyTree) -> PyTree:
     numbers, rest = eqx.partition(found, eqx.is_array)
-    few = sum(x.size for x in jax.tree.leaves(numbers)) <= _KEPT_UP_TO
-    return eqx.combine(checkpoint_name(numbers, FOUND), rest) if few else found
+    leaves = jax.tree.leaves(numbers)
+    keeps = sum(x.size for x in leaves) <= _KEPT_UP_TO and not any(jnp.iscomplexobj(x) for x in leaves)
+    return eqx.combine(checkpoint_name(numbers, FOUND), rest) if keeps else found
 
 
 class Expanded(NamedTuple):
