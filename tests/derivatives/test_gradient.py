@@ -37,6 +37,10 @@ def _loss(state, along):
     return state.q[0] + 0.5 * along["square"] + along["swing"]
 
 
+def _at_a_corner(state):
+    return jnp.sqrt(jnp.maximum(state.q[0] - 9.0, 0.0))
+
+
 _ALONG = {"square": carom.Integral(lambda q: q[0] ** 2), "swing": carom.Peak(lambda q, v: -q[0] + 0.0 * v[0])}
 
 
@@ -73,13 +77,18 @@ def test_a_gradient_in_chunks_is_that_of_the_motion_and_of_what_is_gathered(shor
         ({"parameters": {"x": 0.8, "k": 4.0}}, "missing a required argument: 'c'"),
         ({"parameters": _P | {"mass": 1.0}}, "unexpected keyword argument 'mass'"),
         ({"loss": lambda state: state.q}, r"loss must return one float, got float64 of shape \(1,\)"),
+        ({"loss": lambda state: state}, "loss must return one float, got State"),
+        ({"loss": lambda state: None}, "loss must return one float, got NoneType"),
+        ({"loss": lambda state: 1}, "loss must return one float, got int64"),
+        ({"loss": lambda: 0.0}, r"loss must be a function of \(state\) here.*too many positional"),
+        ({"loss": lambda s: s.q[0], "along": {"a": carom.Integral(lambda q: q[0])}}, r"a function of \(state, along\)"),
         ({"build": lambda x, k, c: x}, "build must return"),
     ],
 )
 def test_bad_input_is_told_in_words(change, words):
     given = {"loss": lambda state: state.q[0], "build": _oscillator, "parameters": _P, "method": _METHOD} | change
     with pytest.raises((ValueError, TypeError), match=words):
-        carom.gradient(**given, t1=3.0, h=0.05)
+        carom.gradient(**given, t1=3.0, h=0.05)  # pyright: ignore
 
 
 def test_a_run_that_fails_on_its_way_says_where_and_how_far_it_got():
@@ -89,6 +98,23 @@ def test_a_run_that_fails_on_its_way_says_where_and_how_far_it_got():
     with pytest.raises(carom.SimulationError, match="NaN or infinite at t = ") as caught:
         carom.gradient(lambda state: state.q[0], build, {"a": 1.0}, _METHOD, t1=9.0, h=0.05)
     assert 0.1 < float(caught.value.state.t) < 9.0
+
+
+def test_a_sensitivity_with_too_few_steps_says_so_and_how_far_the_run_got():
+    with pytest.raises(carom.SimulationError, match="max_steps.*after 60 steps") as caught:
+        carom.sensitivity(_oscillator, _P, _METHOD, t1=3.0, h=0.05, max_steps=59)
+    assert caught.value.status is carom.Status.MAX_STEPS_REACHED
+    assert caught.value.state.q[0] == pytest.approx(float(_exact(_P, 3.0)), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("loss", "words"),
+    [(lambda s: jnp.log(s.t - 9.0), "the loss is nan at the end"), (_at_a_corner, r"\['x'\].*is not finite: loss or")],
+)
+def test_a_loss_without_value_or_derivative_is_told(loss, words):
+    with pytest.warns(UserWarning, match=words):
+        found = carom.gradient(loss, _oscillator, _P, _METHOD, t1=3.0, h=0.05, check=False)
+    assert found.state.q[0] == pytest.approx(float(_exact(_P, 3.0)), abs=1e-5)
 
 
 @pytest.mark.slow
@@ -155,16 +181,35 @@ def test_a_coarser_run_with_other_events_is_warned_of():
         carom.gradient(lambda s: s.q[0], _against_a_stop, parameters, _CAPTURING, t1=2.5, h=0.25)
 
 
-def _between(v):
-    """A ball that two others hit at the same time."""
+def _between(v, later):
+    """A ball that two others hit at the same time, or one of them a little later."""
     contacts = carom.Contacts(lambda q: jnp.diff(q) - 1.0, restitution=0.5)
-    return carom.System(1.0, contacts=contacts), carom.State([-1.5, 0.0, 1.5], jnp.stack([v, 0.0, -v]))
+    return carom.System(1.0, contacts=contacts), carom.State(
+        jnp.stack([-1.5, 0.0, 1.5 + later]), jnp.stack([v, 0.0, -v])
+    )
 
 
 @pytest.mark.slow
-def test_contacts_that_act_on_each_other_and_are_hit_at_once_are_warned_of():
-    with pytest.warns(UserWarning, match="contacts that act on each other are hit at once at t = 0.4999"):
-        carom.gradient(lambda s: s.q[0], _between, {"v": 1.0}, _CAPTURING, t1=1.0, h=0.1, check=False)
+@pytest.mark.parametrize(
+    ("later", "words"),
+    [
+        (0.0, "contacts that act on each other are hit at once at t = 0.5"),
+        (1e-5, "hit one after the other, .*e-0. apart, at t = 0.5.*: in the other order the derivative is another one"),
+        (0.1, None),
+    ],
+)
+def test_contacts_that_act_on_each_other_and_are_hit_at_once_or_nearly_so_are_warned_of(later, words):
+    def found():
+        parameters = {"v": 1.0, "later": later}
+        stepping = carom.Adaptive(1e-6, 1e-9)
+        build, loss = _between, lambda s: s.q[0]
+        return carom.gradient(loss, build, parameters, _CAPTURING, t1=0.7, stepping=stepping, check=False)
+
+    if words is None:
+        assert not found().warnings
+        return
+    with pytest.warns(UserWarning, match=words):
+        found()
 
 
 def test_the_first_size_of_steps_from_rest_has_no_derivative():

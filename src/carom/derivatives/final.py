@@ -55,7 +55,8 @@ def final_state(
 
     It can be transformed: `jax.jit`, `jax.vmap`, `jax.jvp`, `jax.grad`, `jax.jacfwd`, `jax.jacrev`, `jax.hessian`. A
     derivative includes how the times of impacts, of slip that ends, of contacts that open change. Nothing is raised
-    while it runs: look at `status`. A derivative stores `max_steps` carries (state and memory of the method).
+    while it runs: look at `status`. A derivative stores `max_steps` carries (state and memory of the method) and what
+    inner solves of small systems found.
 
     Args:
         system: the equations; numbers to differentiate go through models, `params` and other arguments, not through

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from carom.running.asking import chosen_stepping
 from carom.running.compiled import compiled
 from carom.running.progress import Progress, progress_bar
 from carom.running.signals import deferred, look
-from carom.state import State
+from carom.state import State, shortened
 from carom.stepping.base import AbstractStepping
 
 
@@ -100,7 +101,7 @@ def gradient(
         if check and less is not None:
             other, _, rough = _made(loss, asked._replace(stepping=less), numbers, allow_biased, bar, 2.0)
             error = differences(found, rough)
-    doubts = told_of(asked, numbers, run, other)
+    doubts = told_of(asked, numbers, run, other) + _not_finite(value, found)
     for text in doubts:
         warnings.warn(f"gradient: {text}", stacklevel=users_frame())
     final, gathered = run.end
@@ -108,12 +109,29 @@ def gradient(
 
 
 def _refuse_loss(loss: Any, state: State, along: Any) -> None:
-    """The loss must give one real number."""
+    """The loss must take the last state (and what is gathered) and give one real number."""
     values = () if along is None else ({name: jnp.zeros(()) for name in along},)
-    shape = jax.eval_shape(lambda: jnp.asarray(loss(state, *values)))
-    if shape.shape != () or shape.dtype.kind != "f":
-        msg = f"loss must return one float, got {shape.dtype} of shape {shape.shape}"
+    names = "(state)" if along is None else "(state, along)"
+    try:
+        inspect.signature(loss).bind(state, *values)
+    except TypeError as error:
+        msg = f"loss must be a function of {names} here, got {shortened(loss)}: {error}"
+        raise TypeError(msg) from None
+    made = jax.eval_shape(lambda: loss(state, *values))
+    if not (isinstance(made, jax.ShapeDtypeStruct) and made.shape == () and made.dtype.kind == "f"):
+        what = f"{made.dtype} of shape {made.shape}" if isinstance(made, jax.ShapeDtypeStruct) else type(made).__name__
+        msg = f"loss must return one float, got {what}"
         raise ValueError(msg)
+
+
+def _not_finite(value: Any, found: Any) -> list[str]:
+    """What to say of a loss or a gradient with NaN in it."""
+    lost = [
+        jax.tree_util.keystr(path) for path, x in jax.tree_util.tree_leaves_with_path(found) if not np.isfinite(x).all()
+    ]
+    if not np.isfinite(value):
+        return [f"the loss is {float(value)} at the end of the run"]
+    return [f"the derivative by {', '.join(lost)} is not finite: loss or system have none there"] if lost else []
 
 
 def _made(loss: Any, asked: Asked, numbers: Any, biased: bool, bar: Progress, begun: float) -> tuple[Passed, Any, Any]:

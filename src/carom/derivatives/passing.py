@@ -74,7 +74,9 @@ def raise_failure(asked: Asked, status: Status, state: State, steps: int) -> NoR
 
 @compiled
 def _start(asked: Asked, numbers: Any) -> tuple[Line, Watch]:
-    return Line.of(first_carry(*course_with(asked, numbers))), Watch.nothing()
+    course, state = course_with(asked, numbers)
+    contacts = 0 if course.problem.system.contacts is None else course.problem.system.gaps(state.t, state.q).size
+    return Line.of(first_carry(course, state)), Watch.nothing(contacts)
 
 
 @compiled

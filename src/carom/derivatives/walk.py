@@ -1,12 +1,14 @@
 """Runs as pure functions: from one carry to the last, with a derivative that replays the steps that were kept.
 
-The loop has no derivative of its own in reverse. Where one is wanted, the run stores the carry before every step, and
-the derivative is a scan over these: one linearised step after the other, each of them computed anew from its carry, so
-that memory is `most` carries and not the inside of every step. Step sizes that a stepping has chosen are held.
+The loop has no derivative of its own in reverse. Where one is wanted, the run stores a row before every step: its carry
+and what its inner solves found (`tape.py`). The derivative is a scan over these, one linearised step after the other,
+each of them computed anew from its row, so that memory is `most` rows and not the inside of every step. Step sizes that
+a stepping has chosen are held.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -17,6 +19,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from carom.derivatives.along import AbstractAlong
+from carom.derivatives.lines import Line, bare
+from carom.derivatives.tape import Columns, Steps
 from carom.derivatives.until import AbstractUntil, Left
 from carom.running.crossing import inside_step, number_at
 from carom.running.loop import SMALL, Problem, Start, begin, step
@@ -41,19 +45,6 @@ class Gathered(NamedTuple):
 
     left: Left | None
     along: dict[str, Array] | None
-
-
-class Line(NamedTuple):
-    """The numbers of a carry, those that have derivatives and the others; or those of many, row by row."""
-
-    x: Array
-    i: Array
-
-    @classmethod
-    def of(cls, carry: Carry) -> Line:
-        """The numbers of a carry."""
-        numbers, rest = eqx.partition(_bare(carry), eqx.is_inexact_array)
-        return cls(ravel_pytree(numbers)[0], ravel_pytree(eqx.filter(rest, eqx.is_array))[0])
 
 
 class Walked(NamedTuple):
@@ -116,7 +107,7 @@ class Form:
     """How carries of one kind become lines."""
 
     def __init__(self, carry: Carry):
-        numbers, rest = eqx.partition(_bare(carry), eqx.is_inexact_array)
+        numbers, rest = eqx.partition(bare(carry), eqx.is_inexact_array)
         wholes, self.fixed = eqx.partition(rest, eqx.is_array)
         self.from_x, self.from_i = (ravel_pytree(part)[1] for part in (numbers, wholes))
 
@@ -137,11 +128,6 @@ def shaped_carry(course: Course, state: State) -> Carry:
     shapes = eqx.filter_eval_shape(first_carry, course, state)
     blank = lambda x: jnp.zeros(x.shape, x.dtype) if isinstance(x, jax.ShapeDtypeStruct) else x  # noqa: E731
     return jax.tree.map(blank, shapes)
-
-
-def _bare(carry: Carry) -> Carry:
-    """A carry without what stays the same."""
-    return eqx.tree_at(lambda c: (c.ends, c.instants), carry, (None, None))
 
 
 def walk(course: Course, carry: Carry, most: int, refused: str | None = None) -> Carry:
@@ -182,77 +168,111 @@ class _Walker:
         self.form, self.refused = Form(carry), refused
         self.fixed = eqx.filter(course, eqx.is_array, inverse=True)
         self.most, self.blocks = most, -(-most // _BLOCK)
-        self.advanced = jax.jit(self._advanced)  # traced once
         self.last, self.told = jax.custom_jvp(self._last), jax.custom_jvp(self._told)
         self.last.defjvp(self._last_rule, symbolic_zeros=True)
         self.told.defjvp(self._told_rule, symbolic_zeros=True)
 
-    def _advanced(self, numbers: Any, wholes: Any, line: Line) -> Line:
+    def advanced(self, numbers: Any, wholes: Any, line: Line) -> Line:
         """The line after one attempt."""
         course = eqx.combine(numbers, wholes, self.fixed)
         return Line.of(one_step(course, self.form.carry(course, line)))
 
-    def steps(self, line: Line, start: Origin) -> Array:
+    def steps(self, line: Line, first: Array) -> Array:
         """How many were taken."""
-        return self.form.from_i(line.i).k - start.first
+        return self.form.from_i(line.i).k - first
 
-    def goes_on(self, line: Line, start: Origin) -> Array:
+    def goes_on(self, line: Line, first: Array) -> Array:
         """Whether there is another step to take."""
-        return alive(self.form.from_i(line.i)) & (self.steps(line, start) < self.most)
+        return alive(self.form.from_i(line.i)) & (self.steps(line, first) < self.most)
 
     def _last(self, start: Origin) -> Line:
         def once(line: Line) -> Line:
             return self.advanced(start.numbers, start.wholes, line)
 
-        return jax.lax.while_loop(lambda line: self.goes_on(line, start), once, start.line)
+        return jax.lax.while_loop(lambda line: self.goes_on(line, start.first), once, start.line)
 
     def _told(self, start: Origin) -> Walked:
-        def once(walked: Walked) -> Walked:
-            place = self.steps(walked.end, start)
-            put = lambda a, x: jax.lax.dynamic_update_index_in_dim(a, x, place, 0)  # noqa: E731
-            before = jax.tree.map(put, walked.before, walked.end)
-            return Walked(self.advanced(start.numbers, start.wholes, walked.end), before)
+        return self.storing(lambda line: (self.advanced(start.numbers, start.wholes, line), line), start)
 
-        room = self.blocks * _BLOCK
-        none = jax.tree.map(lambda x: jnp.zeros((room, *x.shape), x.dtype), start.line)
-        return jax.lax.while_loop(lambda walked: self.goes_on(walked.end, start), once, Walked(start.line, none))
+    def storing(self, take: Callable[[Line], tuple[Line, Line]], start: Origin) -> Walked:
+        """The walk by `take`, which returns the next line and a row that is stored."""
+
+        def once(walked: Walked) -> Walked:
+            place, (end, row) = self.steps(walked.end, start.first), take(walked.end)
+            put = lambda a, x: jax.lax.dynamic_update_index_in_dim(a, x, place, 0)  # noqa: E731
+            return Walked(end, jax.tree.map(put, walked.before, row))
+
+        room, row = self.blocks * _BLOCK, jax.eval_shape(take, start.line)[1]
+        none = jax.tree.map(lambda x: jnp.zeros((room, *x.shape), x.dtype), row)
+        return jax.lax.while_loop(lambda walked: self.goes_on(walked.end, start.first), once, Walked(start.line, none))
 
     def _last_rule(self, primals: tuple[Origin], tangents: tuple[Origin]) -> tuple[Line, Line]:
-        walked = self.told(*primals)
-        dx, _ = self.pushed(walked, *primals, *tangents, tells=False)
+        walked, dx, _ = self.pushed(*primals, *tangents, tells=False)
         return walked.end, Line(dx, _none(walked.end.i))
 
     def _told_rule(self, primals: tuple[Origin], tangents: tuple[Origin]) -> tuple[Walked, Walked]:
-        walked = self.told(*primals)
-        dx, before = self.pushed(walked, *primals, *tangents, tells=True)
-        lines = Line(dx, _none(walked.end.i)), Line(before, _none(walked.before.i))
-        return walked, Walked(*lines)
+        walked, dx, before = self.pushed(*primals, *tangents, tells=True)
+        lines = Line(*(rows[:, : x.size] for rows, x in zip(walked.before, walked.end)))
+        tangent = Walked(Line(dx, _none(walked.end.i)), Line(before, _none(lines.i)))
+        return Walked(walked.end, lines), tangent
 
-    def pushed(self, walked: Walked, start: Origin, tangent: Origin, *, tells: bool) -> tuple[Array, Any]:
-        """The derivative of the last x along a tangent of the start, and (if it `tells`) of those before the steps."""
+    def pushed(self, start: Origin, tangent: Origin, *, tells: bool) -> tuple[Walked, Array, Any]:
+        """A walk that stores rows, the derivative of its last x, and (if it `tells`) of those before the steps."""
         if self.refused is not None:
             raise TypeError(self.refused)
-        numbers, d_numbers, still = changing(start.numbers, tangent.numbers)
+        moving, d_moving, still = changing(start.numbers, tangent.numbers)
         dx = jnp.zeros_like(start.line.x) if is_zero(tangent.line.x) else tangent.line.x
+        given = (moving, still, start.wholes)
+        steps = Steps(self.advanced, given, start.line)
+        walked = self.taped(steps)(given, start)
 
-        def linear(dx: Array, line: Line) -> Array:
-            def end(numbers: Any, x: Array) -> Array:
-                return self.advanced(eqx.combine(numbers, still), start.wholes, Line(x, line.i)).x
+        def linear(dx: Array, columns: Columns) -> tuple[Array, Any]:
+            return steps.push(given, columns)(d_moving, dx), dx if tells else None
 
-            return jax.jvp(end, (numbers, line.x), (d_numbers, dx))[1]
+        few, width = (1, dx.size) if tells else (steps.in_one_call, 0)
+        return walked, *self.over(linear, dx, walked, start.first, few, width)
 
-        return self.over(linear, dx, walked.before, self.steps(walked.end, start), tells=tells)
+    def taped(self, steps: Steps) -> Callable[..., Walked]:
+        """The walk that stores the rows of `steps`; its derivative, which second ones need, takes all steps again."""
 
-    def over(self, linear: Any, dx: Array, before: Line, count: Array, *, tells: bool) -> tuple[Array, Any]:
-        """A linear map for each of `count` lines, one after the other; blocks behind the last are skipped."""
-        few = 1 if tells else steps_in_one_call(before)
-        shape = (self.blocks, _BLOCK // few, few)
-        places = (jnp.arange(self.blocks * _BLOCK).reshape(shape), jax.tree.map(lambda x: _cut(x, shape), before))
+        def walk(given: Any, start: Origin) -> Walked:
+            return self.storing(lambda line: steps.take(given, line), start)
+
+        def rule(primals: tuple[Any, Origin], tangents: tuple[Any, Origin]) -> tuple[Walked, Walked]:
+            (given, start), (d_given, d_start) = primals, tangents
+            walked, (moving, d_moving, still) = walker(given, start), changing(given, d_given)
+            dx = jnp.zeros_like(start.line.x) if is_zero(d_start.line.x) else d_start.line.x
+
+            def linear(dx: Array, columns: Columns) -> tuple[Array, Array]:
+                x, i = (some[0][: n.size] for some, n in zip(columns, start.line))
+
+                def end(moving: Any, x: Array) -> tuple[Array, Array]:
+                    new, row = steps.take(eqx.combine(moving, still), Line(x, i))
+                    return new.x, row.x
+
+                return jax.jvp(end, (moving, x), (d_moving, dx))[1]
+
+            dx, rows = self.over(linear, dx, walked, start.first, 1, walked.before.x.shape[1])
+            return walked, Walked(Line(dx, _none(walked.end.i)), Line(rows, _none(walked.before.i)))
+
+        walker = jax.custom_jvp(walk)
+        walker.defjvp(rule, symbolic_zeros=True)
+        return walker
+
+    def over(self, linear: Any, dx: Array, walked: Walked, first: Array, few: int, width: int) -> tuple[Array, Any]:
+        """A linear map for each row of a walk, `few` in one call; blocks behind the last one are skipped.
+
+        Returns what comes out in the end, and `width` numbers that each of the maps tells.
+        """
+        count, shape = self.steps(walked.end, first), (self.blocks, _BLOCK // few, few)
+        rows = tuple(_cut(x, shape) for x in walked.before)
+        places = (jnp.arange(self.blocks * _BLOCK).reshape(shape), rows)
+
+        def nothing(*more: int) -> Any:
+            return jnp.zeros((*more, width)) if width else None
 
         def once(dx: Array, place: tuple[Array, Any]) -> tuple[Array, Any]:
-            k, parts = place
-            line = Line(*(jnp.concatenate(some) for some in parts))
-            return jax.lax.cond(k < count, linear, lambda dx, _: dx, dx, line), dx if tells else None
+            return jax.lax.cond(place[0] < count, linear, lambda dx, _: (dx, nothing()), dx, place[1])
 
         def some(dx: Array, places: Any) -> tuple[Array, Any]:
             return jax.lax.scan(jax.checkpoint(once, prevent_cse=False), dx, places)
@@ -260,20 +280,12 @@ class _Walker:
         def block(dx: Array, places: Any) -> tuple[Array, Any]:
             return jax.lax.scan(some, dx, places)
 
-        def skipped(dx: Array, places: Any) -> tuple[Array, Any]:
-            del places
-            return dx, jnp.zeros((*shape[1:], *dx.shape)) if tells else None
-
         def either(dx: Array, places: Any) -> tuple[Array, Any]:
-            return jax.lax.cond(places[0][0, 0] < count, block, skipped, dx, places)
+            begun = places[0][0, 0] < count
+            return jax.lax.cond(begun, block, lambda dx, _: (dx, nothing(*shape[1:])), dx, places)
 
         dx, told = jax.lax.scan(jax.checkpoint(either, prevent_cse=False), dx, places)
-        return dx, told.reshape(-1, *dx.shape) if tells else None
-
-
-def steps_in_one_call(lines: Line) -> int:
-    """XLA makes one call of a loop in which no array is large: two steps at once, if lines fit."""
-    return 2 if max(x.shape[-1] for x in lines) <= SMALL else 1
+        return dx, told.reshape(-1, width) if width else None
 
 
 def _cut(x: Array, shape: tuple[int, ...]) -> list[Array]:

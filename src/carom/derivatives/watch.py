@@ -24,8 +24,9 @@ _SAME_TIME = 1e-6  # of the run
 class Watch(eqx.Module):
     """Along a run: how deep the shallowest impact would have gone, how near the nearest miss came, and when.
 
-    `together` is when contacts that act on each other hit at once (infinite if never), `last` the last event, `events`
-    how many there were of contacts, `order` a number that tells one order of events from another.
+    `together` is when contacts that act on each other hit at once (infinite if never), `apart` how far (about) the
+    second of two such contacts was open when the first was hit, at least. `hit` are the contacts of the last impact,
+    `last` is the last event, `events` how many there were of contacts, `order` tells one order of events from another.
     """
 
     depth: Array
@@ -33,15 +34,19 @@ class Watch(eqx.Module):
     miss: Array
     miss_at: Array
     together: Array
+    apart: Array
+    apart_at: Array
+    hit: Array
+    hit_at: Array
     last: Array
     events: Array
     order: Array
 
     @classmethod
-    def nothing(cls) -> Watch:
+    def nothing(cls, contacts: int) -> Watch:
         """At the start."""
-        inf, none = jnp.asarray(jnp.inf), jnp.zeros((), jnp.int64)
-        return cls(inf, jnp.zeros(()), inf, jnp.zeros(()), inf, -inf, none, none)
+        inf, zero, none = jnp.asarray(jnp.inf), jnp.zeros(()), jnp.zeros((), jnp.int64)
+        return cls(inf, zero, inf, zero, inf, inf, zero, jnp.zeros(contacts, bool), zero, -inf, none, none)
 
     def after(self, course: Course, old: Carry, new: Carry, row: Row) -> Watch:
         """After one more attempt."""
@@ -72,14 +77,21 @@ class Watch(eqx.Module):
         W = at.W.dense()[:n]
         G = W @ jax.vmap(lambda w: system.mass_solve(a.t, a.q, w))(W).T
         coupled = jnp.abs(G) > _COUPLED * jnp.sqrt(jnp.abs(jnp.outer(jnp.diag(G), jnp.diag(G))))
-        both = jnp.any(coupled & hits[:, None] & hits & ~jnp.asarray(np.eye(n, dtype=bool)))
+        others = coupled & ~jnp.asarray(np.eye(n, dtype=bool))
+        both = jnp.any(others & hits[:, None] & hits)
+        second = bounced & jnp.any(others & self.hit[:, None], axis=0)
         deepest, nearest = jnp.min(depth, initial=jnp.inf), jnp.min(miss, initial=jnp.inf)
+        apart = jnp.min(jnp.where(second, (t - self.hit_at) * jnp.abs(rate), jnp.inf), initial=jnp.inf)
         return Watch(
             jnp.minimum(self.depth, deepest),
             jnp.where(deepest < self.depth, t, self.depth_at),
             jnp.minimum(self.miss, nearest),
             jnp.where(nearest < self.miss, t, self.miss_at),
             jnp.minimum(self.together, jnp.where(both, t, jnp.inf)),
+            jnp.minimum(self.apart, apart),
+            jnp.where(apart < self.apart, t, self.apart_at),
+            jnp.where(jnp.any(bounced), bounced, self.hit),
+            jnp.where(jnp.any(bounced), t, self.hit_at),
             self.last,
             self.events + jnp.sum(event[:n] != 0),
             self.order,
@@ -136,6 +148,11 @@ def doubts(watch: Watch, end: State, gaps: np.ndarray, error: float, span: float
         told.append(
             f"contacts that act on each other are hit at once at t = {t0 + float(watch.together):.6g}: the derivative "
             f"is one of several, which depend on who is first"
+        )
+    elif float(watch.apart) < _FAR * error:
+        told.append(
+            f"contacts that act on each other are hit one after the other, {float(watch.apart):.2g} apart, at t = "
+            f"{t0 + float(watch.apart_at):.6g}: in the other order the derivative is another one"
         )
     late = float(end.t) - t0 - float(watch.last)
     if at_t1 and late <= _SAME_TIME * span or (gaps.size and np.any((gaps > 0) & (gaps < error))):

@@ -12,9 +12,12 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.ad_checkpoint import checkpoint_name
 from jax.custom_derivatives import SymbolicZero
 
 PyTree = Any
+FOUND = "found"  # for policies of `jax.checkpoint` that do not solve again
+_KEPT_UP_TO = 512  # real numbers of one solve: those of larger systems are found again
 
 
 def rooted(
@@ -34,7 +37,7 @@ def rooted(
         return find(eqx.combine(numbers, rest))
 
     def rule(primals: tuple[PyTree], tangents: tuple[PyTree]) -> tuple[PyTree, PyTree]:
-        found, still = solve(*primals), eqx.combine(*primals, rest)
+        found, still = _named(solve(*primals)), eqx.combine(*primals, rest)
         moving, along, others = changing(*primals, *tangents)
 
         def attached(moving: PyTree) -> PyTree:
@@ -44,6 +47,13 @@ def rooted(
 
     solve.defjvp(rule, symbolic_zeros=True)
     return solve(numbers)
+
+
+def _named(found: PyTree) -> PyTree:
+    numbers, rest = eqx.partition(found, eqx.is_array)
+    leaves = jax.tree.leaves(numbers)
+    keeps = sum(x.size for x in leaves) <= _KEPT_UP_TO and not any(jnp.iscomplexobj(x) for x in leaves)
+    return eqx.combine(checkpoint_name(numbers, FOUND), rest) if keeps else found
 
 
 class Expanded(NamedTuple):
