@@ -18,10 +18,10 @@ from timing import best_of
 
 import carom
 from carom.pairs import Capacity
-from carom.running.listing import first_pairs
 from carom.solvers.accelerated import Search
 from carom.solvers.contact_solver import AbstractContactSolver, ContactResult
 from carom.solvers.gauss_seidel import sweeps_of
+from carom.systems.first_lists import first_pairs
 
 H = 0.02
 SETTLE = 2000

@@ -23,7 +23,7 @@ from disks import H, moved
 import carom
 from carom.contact_problems import LocalProblem, write
 from carom.contact_problems.steps import _Listener, _matrix
-from carom.running.listing import first_pairs
+from carom.systems.first_lists import first_pairs
 
 WIDTH, FRICTION = 80.0, 0.3
 ASKED = (2e-3, 1e-3, 5e-4, 2e-4, 1e-4)

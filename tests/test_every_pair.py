@@ -14,9 +14,9 @@ import carom
 from carom.capabilities import public_methods, public_steppings
 from carom.running import loop
 from carom.running.asking import refuse_features, segment_ends
-from carom.running.listing import first_pairs
 from carom.running.loop import Problem, Start
 from carom.systems.features import Feature
+from carom.systems.first_lists import first_pairs
 
 PLANE = carom.State([0.5, 0.5], [0.1, 0.1], t=2.0)
 TURNING = carom.State([0.0, 0.0, 0.0, 0.9, 0.1, 0.0], [0.1] * 6, t=2.0)

@@ -6,7 +6,7 @@ import pytest
 
 import carom
 from carom.pairs import Capacity
-from carom.running import listing
+from carom.systems import first_lists
 from tests.bodies import reference
 
 METHOD = carom.MoreauMidpoint(solver=carom.AcceleratedGaussSeidel(tol=1e-13, max_iter=3000))
@@ -16,7 +16,7 @@ LENGTHS = [7.0, 7.0]
 @pytest.fixture(autouse=True)
 def _one_program_for_all(monkeypatch):
     """Lists have room for whatever these tests bring."""
-    monkeypatch.setattr(listing, "tight", lambda pairs: Capacity(400, 40, (6,) * 6))
+    monkeypatch.setattr(first_lists, "tight", lambda pairs: Capacity(400, 40, (6,) * 6))
 
 
 def weight(q, m):

@@ -6,8 +6,8 @@ import pytest
 import carom
 from carom.pairs import Capacity
 from carom.reports import with_forces
-from carom.running import listing
 from carom.running.run import finish, prepare
+from carom.systems import first_lists
 
 COUNT = 16
 GRAINS = carom.Bodies(COUNT, dof=3)
@@ -22,9 +22,9 @@ def weight(q, p):
 @pytest.fixture(autouse=True, scope="module")
 def _one_program_for_all():
     """Lists have room for whatever these tests bring."""
-    usual, listing.tight = listing.tight, lambda pairs: Capacity(400, 120, (10,) * 7)
+    usual, first_lists.tight = first_lists.tight, lambda pairs: Capacity(400, 120, (10,) * 7)
     yield
-    listing.tight = usual
+    first_lists.tight = usual
 
 
 def packing(rise, shift, gravity=0.0, room=0.0):

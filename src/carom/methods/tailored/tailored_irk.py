@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import equinox as eqx
 import jax
@@ -103,8 +103,9 @@ class Remainder(eqx.Module):
 class TwoStages(AbstractMethod):
     """What both methods share; each has its `scheme`."""
 
-    newton: eqx.AbstractVar[Newton]
-    convergent: eqx.AbstractVar[bool]
+    if TYPE_CHECKING:  # fields of each, in its own order
+        newton: Newton
+        convergent: bool
 
     handles = _HANDLES
     gives = frozenset({Gives.WHOLE_STEPS, Gives.LOCAL_ERROR})
