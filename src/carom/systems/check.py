@@ -176,9 +176,10 @@ def not_finite_ahead(system: System, state: State, reach: float, stop: Any = Non
 
 def _called(system: System, state: State, contact: int) -> str:
     groups = system.contact_groups
-    if any(not isinstance(group, AbstractBodyContacts) for group in groups):
-        return laws_of(system, state).called(contact)
-    return partners(groups, contact)
+    if all(isinstance(group, AbstractBodyContacts) for group in groups):
+        return partners(groups, contact)
+    names = groups[0].names if len(groups) == 1 else laws_of(system, state).names  # sizes of several take a trace, 5 ms
+    return names[contact] if names and names[contact] else str(contact)
 
 
 def _values_by_name(system: System, t: Array, q: Array, v: Array, stop: Any) -> Iterator[tuple[str, Array]]:
