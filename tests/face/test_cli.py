@@ -23,6 +23,12 @@ def called(monkeypatch, capsys, *arguments):
     return ended.value.code or 0, shown.out, shown.err
 
 
+def test_importing_carom_leaves_the_choice_of_devices_open():
+    code = "import carom, jax; jax.config.update('jax_num_cpu_devices', 3); print(jax.device_count('cpu'))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "3"
+
+
 def test_help_answers_without_importing_jax():
     code = "import sys, carom_cli; sys.argv = ['carom', '--help']\n"
     code += "try: carom_cli.main()\nfinally: assert 'jax' not in sys.modules"

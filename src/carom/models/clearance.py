@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import jax.numpy as jnp
+import numpy as np
 
 from carom.arguments import is_traced, real
 from carom.models.registry import model
@@ -10,7 +11,7 @@ from carom.state import State
 from carom.systems.contact import Contacts
 from carom.systems.system import System
 
-_CORNERS = jnp.array([[-1.0, 1.0], [1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])  # along and across the slider
+_CORNERS = np.array([[-1.0, 1.0], [1.0, 1.0], [-1.0, -1.0], [1.0, -1.0]])  # along and across the slider
 _NAMES = ("upper left", "upper right", "lower left", "lower right")
 
 
