@@ -5,7 +5,7 @@ import pytest
 
 import carom
 from carom.pairs import Capacity
-from carom.running import listing
+from carom.systems import first_lists
 
 METHOD = carom.MoreauMidpoint(solver=carom.AcceleratedGaussSeidel(tol=1e-12, max_iter=10_000))
 FOUR = carom.Bodies(4, dof=3)
@@ -14,7 +14,7 @@ FOUR = carom.Bodies(4, dof=3)
 @pytest.fixture(autouse=True)
 def _one_program_for_all(monkeypatch):
     """Lists have room for whatever these tests bring."""
-    monkeypatch.setattr(listing, "tight", lambda pairs: Capacity(60, 20, (4,) * 4))
+    monkeypatch.setattr(first_lists, "tight", lambda pairs: Capacity(60, 20, (4,) * 4))
 
 
 def weight(q, p):

@@ -5,7 +5,7 @@ import pytest
 
 import carom
 from carom.pairs import Capacity
-from carom.running import listing
+from carom.systems import first_lists
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(not solved to tol|penetration|overlap)")  # of piles that fell
 METHOD = carom.MoreauMidpoint(solver=carom.AcceleratedGaussSeidel(tol=1e-5, max_iter=2000))
@@ -15,7 +15,7 @@ METHOD = carom.MoreauMidpoint(solver=carom.AcceleratedGaussSeidel(tol=1e-5, max_
 def _one_program_for_all():
     """Lists have room for whatever these tests bring."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(listing, "tight", lambda pairs: Capacity(2400, 1000, (72,) * 8 + (24,) * 6))
+        patch.setattr(first_lists, "tight", lambda pairs: Capacity(2400, 1000, (72,) * 8 + (24,) * 6))
         yield
 
 
