@@ -27,6 +27,7 @@ def test_a_disk_that_slides_comes_to_roll_with_two_thirds_of_its_speed(friction)
     assert sol.t[rolls][0] == pytest.approx(slides, abs=1.1e-3)
 
 
+@pytest.mark.slow
 def test_a_sphere_that_slides_comes_to_roll_with_five_sevenths_of_its_speed():
     """In space, with the places of spheres as coordinates and six velocities each."""
     ball = carom.Bodies(1, dof=6, coordinates=3)

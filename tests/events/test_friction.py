@@ -221,6 +221,7 @@ def bouncing(t_end, tangential_restitution, restitution, friction, R=0.1, J=0.00
         v = np.array([v[0] + tangential, -restitution * v[1], v[2] + side * R * tangential / J])
 
 
+@pytest.mark.slow
 def test_super_balls_and_oblique_impacts_follow_their_closed_form():
     systems = [rough(10.0, radius=0.1, inertia=0.004, ceiling=1.0, **data) for data in BALLS]
     runs = one_by_one(systems, carom.State([0.0, 0.9, 0.0], [1.0, -1.0, 0.0]), EXPLICIT, t1=1.2, h=0.01)

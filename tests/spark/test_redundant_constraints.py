@@ -49,9 +49,8 @@ def combinations(rng):
     return rng.normal(size=(8, 5)) * 10.0 ** rng.uniform(-2, 2, (8, 1))
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name == "moreau" else pytest.mark.slow) for name in METHODS]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", METHODS)
 def test_random_redundant_rows_move_like_an_independent_subset(name):
     method, h = METHODS[name]
     for seed, rows in ((1, duplicates), (2, combinations), (3, combinations)):
