@@ -42,7 +42,10 @@ class Links(NamedTuple):
 
 def links(system: System, state: State) -> Links | None:
     """The levels of a long mechanism whose constraints are independent, if they are narrow."""
-    m, n = multiplier_count(system, state.t, state.q, state.v), state.v.size
+    n = state.v.size
+    if 2 * n < _LONG:  # independent constraints are no more than velocities; to count them takes a trace
+        return None
+    m = multiplier_count(system, state.t, state.q, state.v)
     if m == 0 or n + m < _LONG or {Feature.HAMILTONIAN, Feature.MULTIPLIER_FORCES} & system.features:
         return None
     away = _ASIDE * np.max(np.abs(state.q)) * np.random.default_rng(0).standard_normal(state.q.size)
