@@ -13,8 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.core import eval_jaxpr
-from jax.extend.core import Literal
+from jax.extend.core import Literal, jaxpr_as_fun
 from jaxtyping import Array
 
 from carom.derivatives.lines import Line
@@ -40,15 +39,15 @@ class Steps:
             return Line(x, i), push
 
         program, (_, push) = jax.make_jaxpr(taken, return_shape=True)(*given, line)
-        self.jaxpr, self.consts = program.jaxpr, program.consts
+        self.taken, self.consts = jaxpr_as_fun(program), program.consts
         self.numbers, self.tree = jax.tree.flatten(push)
-        *same, x, i = self.jaxpr.invars
-        same += self.jaxpr.constvars
+        *same, x, i = program.jaxpr.invars
+        same += program.jaxpr.constvars
         self.literal: dict[int, Any] = {}
         self.same: dict[int, int] = {}  # where among what is given and constant
         self.own: dict[int, int] = {}  # the line's x, and what has no derivative
         self.rows: tuple[list[int], list[int]] = ([], [])
-        for k, v in enumerate(self.jaxpr.outvars[2:]):
+        for k, v in enumerate(program.jaxpr.outvars[2:]):
             if isinstance(v, Literal):
                 self.literal[k] = v.val
             elif v in same:
@@ -66,7 +65,7 @@ class Steps:
 
     def take(self, given: Given, line: Line) -> tuple[Line, Line]:
         """The line behind a step, and the row that it leaves: the line before it, and numbers of the linear part."""
-        x, i, *numbers = eval_jaxpr(self.jaxpr, self.consts, *jax.tree.leaves((*given, line)))
+        x, i, *numbers = self.taken(*jax.tree.leaves((*given, line)))
         rows = [
             jnp.concatenate([own, *(jnp.ravel(numbers[k]).astype(own.dtype) for k in some)])
             for own, some in zip(line, self.rows)
