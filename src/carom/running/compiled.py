@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import gc
 import itertools
 import threading
 import weakref
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import equinox as eqx
@@ -192,8 +193,7 @@ class Program:
         """Run; the functions are at hand for tracing, and are not held afterwards. Ctrl-C waits for the compiler."""
         self.used, self.here.kinds = next(_clock), kinds
         try:
-            with nullcontext() if self.warm else deferred():
-                result = self.jitted(arrays) if self.warm else self.first(arrays)
+            result = self.jitted(arrays) if self.warm else self.first(arrays)
         finally:
             self.here.kinds = None
         self.warm = True
@@ -201,13 +201,14 @@ class Program:
 
     def first(self, arrays: list[Any]) -> Any:
         """Compile and run; by a compiler that no longer knows the options, without them."""
-        try:
-            return self.jitted(arrays)
-        except jax.errors.JaxRuntimeError as error:
-            if "No such compile option" not in str(error):
-                raise
-            self.jitted = jax.jit(self.function)
-            return self.jitted(arrays)
+        with deferred(), _uncollected():
+            try:
+                return self.jitted(arrays)
+            except jax.errors.JaxRuntimeError as error:
+                if "No such compile option" not in str(error):
+                    raise
+                self.jitted = jax.jit(self.function)
+                return self.jitted(arrays)
 
     def claim(self, kinds: tuple[Kind | Kinds, ...]) -> None:
         """Stay as long as these functions do."""
@@ -219,6 +220,18 @@ class Program:
                     living[id(one)] = weakref.ref(one, functools.partial(_leave, self.name, living, id(one)))
                 except TypeError:
                     living[id(one)] = one
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without looks for garbage: what a trace makes stays, and looking through it takes a sixth of the trace."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 _programs: dict[Any, Program] = {}

@@ -70,7 +70,12 @@ Given = tuple[AbstractContactSolver, ContactProblem, Array]
 
 
 def _solution(given: Given) -> ContactResult:
-    solver, problem, guess = given
+    return _solved_by(*given)
+
+
+@eqx.filter_jit
+def _solved_by(solver: AbstractContactSolver, problem: ContactProblem, guess: Array) -> ContactResult:
+    """`solver.solve`, traced once for problems of one shape: a step of event capturing has two, a third of it."""
     return solver.solve(problem, guess)
 
 
