@@ -19,8 +19,9 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from carom.derivatives.along import AbstractAlong
+from carom.derivatives.jacobians import Jacobians
 from carom.derivatives.lines import Line, bare
-from carom.derivatives.tape import Columns, Steps
+from carom.derivatives.tape import Columns, Given, Steps
 from carom.derivatives.until import AbstractUntil, Left
 from carom.running.crossing import inside_step, number_at
 from carom.running.loop import SMALL, Problem, Start, begin, step
@@ -28,6 +29,7 @@ from carom.solvers.roots import changing, held, is_zero
 from carom.state import Carry, Row, State, Status
 
 _BLOCK = 32  # steps that are skipped together behind the last one
+_FEW = 24  # numbers by which a step is differentiated forward
 
 
 class Course(NamedTuple):
@@ -113,7 +115,11 @@ class Form:
 
     def carry(self, course: Course, line: Line) -> Carry:
         """The carry with these numbers."""
-        bare = eqx.combine(self.from_x(line.x), self.from_i(line.i), self.fixed)
+        return self.carry_of(course, self.from_x(line.x), line.i)
+
+    def carry_of(self, course: Course, parts: Any, i: Array) -> Carry:
+        """The carry of a line whose x is taken apart."""
+        bare = eqx.combine(parts, self.from_i(i), self.fixed)
         times = (course.ends, course.instants)
         return eqx.tree_at(lambda c: (c.ends, c.instants), bare, times, is_leaf=lambda x: x is None)
 
@@ -174,8 +180,19 @@ class _Walker:
 
     def advanced(self, numbers: Any, wholes: Any, line: Line) -> Line:
         """The line after one attempt."""
+        return self.advanced_from(numbers, wholes, self.form.from_x(line.x), line.i)
+
+    def advanced_from(self, numbers: Any, wholes: Any, parts: Any, i: Array) -> Line:
+        """The line after one attempt from a line whose x is taken apart."""
         course = eqx.combine(numbers, wholes, self.fixed)
-        return Line.of(one_step(course, self.form.carry(course, line)))
+        return Line.of(one_step(course, self.form.carry_of(course, parts, i)))
+
+    def linearised(self, given: Given, line: Line) -> Steps | Jacobians:
+        """Steps with derivatives: in all directions if they are few, else in reverse."""
+        place, size = self.form.from_x(line.x).state, lambda tree: sum(x.size for x in jax.tree.leaves(tree))
+        if size(given[0]) + size(place) <= _FEW:
+            return Jacobians(self.advanced_from, self.form.from_x, given, line)
+        return Steps(self.advanced, given, line)
 
     def steps(self, line: Line, first: Array) -> Array:
         """How many were taken."""
@@ -223,7 +240,7 @@ class _Walker:
         moving, d_moving, still = changing(start.numbers, tangent.numbers)
         dx = jnp.zeros_like(start.line.x) if is_zero(tangent.line.x) else tangent.line.x
         given = (moving, still, start.wholes)
-        steps = Steps(self.advanced, given, start.line)
+        steps = self.linearised(given, start.line)
         walked = self.taped(steps)(given, start)
 
         def linear(dx: Array, columns: Columns) -> tuple[Array, Any]:
@@ -232,7 +249,7 @@ class _Walker:
         few, width = (1, dx.size) if tells else (steps.in_one_call, 0)
         return walked, *self.over(linear, dx, walked, start.first, few, width)
 
-    def taped(self, steps: Steps) -> Callable[..., Walked]:
+    def taped(self, steps: Steps | Jacobians) -> Callable[..., Walked]:
         """The walk that stores the rows of `steps`; its derivative, which second ones need, takes all steps again."""
 
         def walk(given: Any, start: Origin) -> Walked:
