@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import gc
 import itertools
 import threading
 import weakref
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import equinox as eqx
@@ -32,6 +33,19 @@ _MOST_PROGRAMS = 256  # of a few MB each; a system and a method take about four
 _MOST_BLANKS = 32
 _BETWEEN_TRIMS = 8  # dropped programs; a trim takes some 10 ms, a compilation more
 _OPTIONS = {"xla_cpu_use_fusion_emitters": False}  # half the time to compile, and kernels that run no slower
+
+
+@contextmanager
+def tracing() -> Iterator[None]:
+    """Ctrl-C waits for the compiler, and the garbage collector too: what is traced lives on, and is looked at often."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        with deferred():
+            yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def remembered(fn: Callable[[Any], T]) -> Callable[[Any], T]:
@@ -192,7 +206,7 @@ class Program:
         """Run; the functions are at hand for tracing, and are not held afterwards. Ctrl-C waits for the compiler."""
         self.used, self.here.kinds = next(_clock), kinds
         try:
-            with nullcontext() if self.warm else deferred():
+            with nullcontext() if self.warm else tracing():
                 result = self.jitted(arrays) if self.warm else self.first(arrays)
         finally:
             self.here.kinds = None
