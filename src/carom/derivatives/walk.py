@@ -23,6 +23,7 @@ from carom.derivatives.jacobians import Jacobians
 from carom.derivatives.lines import Line, bare
 from carom.derivatives.tape import Columns, Given, Steps
 from carom.derivatives.until import AbstractUntil, Left
+from carom.derivatives.watch import Watch
 from carom.running.crossing import inside_step, number_at
 from carom.running.loop import SMALL, Problem, Start, begin, step
 from carom.solvers.roots import changing, held, is_zero
@@ -33,20 +34,25 @@ _FEW = 24  # numbers by which a step is differentiated forward
 
 
 class Course(NamedTuple):
-    """What stays the same on the way: the problem, its segments, where it ends before, and what is gathered."""
+    """What stays the same on the way: the problem, its segments, where it ends before, and what is gathered.
+
+    One that `watches` sees what makes its derivative doubtful.
+    """
 
     problem: Problem
     ends: Any
     instants: Any
     until: AbstractUntil | None = None
     along: dict[str, AbstractAlong] | None = None
+    watches: bool = False
 
 
 class Gathered(NamedTuple):
-    """What a course remembers beside the carry: what is left to come before its end, and numbers along the way."""
+    """What a course remembers beside the carry: what is left to come before its end, numbers on the way, and doubts."""
 
     left: Left | None
     along: dict[str, Array] | None
+    watch: Watch | None
 
 
 class Walked(NamedTuple):
@@ -62,20 +68,16 @@ def first_carry(course: Course, state: State) -> Carry:
     system, state = course.problem.system.since(carry.epoch), carry.state
     left = None if course.until is None else course.until.init(system, state, course.ends[-1])
     along = None if course.along is None else {name: a.init(system, state) for name, a in course.along.items()}
+    gathered = Gathered(left, along, Watch.of(system, state) if course.watches else None)
     segment = jnp.sum(course.ends[1:-1] <= 0.0)
     where = lambda c: (c.work, c.kept, c.segment)  # noqa: E731
-    return eqx.tree_at(where, carry, (None, Gathered(left, along), segment), is_leaf=lambda x: x is None)
+    return eqx.tree_at(where, carry, (None, gathered, segment), is_leaf=lambda x: x is None)
 
 
 def one_step(course: Course, carry: Carry) -> Carry:
     """One attempt with the size of the step held."""
-    return attempted(course, carry)[0]
-
-
-def attempted(course: Course, carry: Carry) -> tuple[Carry, Row]:
-    """One attempt with the size of the step held, and its row."""
     whole, row = step(course.problem, hold_size(carry))
-    new, (left, along) = whole, carry.kept
+    new, (left, along, watch) = whole, carry.kept
     if course.until is not None:
         new, left = course.until.after(course.problem, carry, whole, row, left)
     if course.along is not None:
@@ -84,7 +86,9 @@ def attempted(course: Course, carry: Carry) -> tuple[Carry, Row]:
         along = jax.lax.cond(moves, lambda: _gathered(course, carry, whole, new.state.t, row), lambda: sofar)
     if course.ends.shape[0] > 2:  # jumps behind the end are segments of no length
         new = eqx.tree_at(lambda c: c.done, new, new.done | (new.state.t >= course.ends[-1]))
-    return eqx.tree_at(lambda c: c.kept, new, Gathered(left, along), is_leaf=lambda x: x is None), row
+    if watch is not None:
+        watch = watch.after(*held((course.problem, carry, new, row)))
+    return eqx.tree_at(lambda c: c.kept, new, Gathered(left, along, watch), is_leaf=lambda x: x is None)
 
 
 def _gathered(course: Course, old: Carry, new: Carry, end: Array, row: Row) -> dict[str, Array]:
