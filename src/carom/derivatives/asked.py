@@ -96,10 +96,10 @@ def asked_for(
 
 
 def course_with(asked: Asked, parameters: Any) -> tuple[Course, State]:
-    """The course and the start with these numbers, which may be traced."""
+    """The watched course and the start with these numbers, which may be traced."""
     system, state = built(asked.build, parameters)
     course = course_of(system, state, asked.method, asked.stepping, asked.t1, asked.until, asked.along)
-    course = eqx.tree_at(lambda c: c.problem.method, course, asked.method)
+    course = eqx.tree_at(lambda c: c.problem.method, course, asked.method)._replace(watches=True)
     refuse_closures(course)
     return course, state
 

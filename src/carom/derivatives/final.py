@@ -16,7 +16,7 @@ from carom.derivatives.until import AbstractUntil
 from carom.derivatives.walk import Course, Line, alive, first_carry, hold_size, walk, walk_and_tell
 from carom.methods.base import AbstractMethod, Derivative
 from carom.running.asking import chosen_stepping, refuse_features, refuse_kinds, refuse_unhandled
-from carom.running.compiled import compiled
+from carom.running.compiled import compiled, tracing
 from carom.running.crossing import inside_step
 from carom.running.loop import Problem, step
 from carom.state import Carry, Numbers, State, Status, lift, reals
@@ -85,7 +85,8 @@ def final_state(
     refuse_kinds(system, state, method, chosen)
     course = course_of(system, state, method, chosen, t1, until)
     refuse_closures(course)
-    return _end(course, state, times, most, None if allow_biased else refusal(system, method))
+    with tracing():
+        return _end(course, state, times, most, None if allow_biased else refusal(system, method))
 
 
 def course_of(

@@ -17,9 +17,9 @@ from carom.arguments import users_frame
 from carom.derivatives.along import AbstractAlong
 from carom.derivatives.asked import Asked, asked_for, carry_with, coarser, course_with, differences, parameters_of
 from carom.derivatives.final import ended
-from carom.derivatives.passing import Passed, back_to_start, passed, told_of
+from carom.derivatives.passing import Passed, back_to_start, chunk_with_way_back, passed, told_of
 from carom.derivatives.until import AbstractUntil
-from carom.derivatives.walk import Line, walk
+from carom.derivatives.walk import Line
 from carom.methods.base import AbstractMethod
 from carom.running.asking import chosen_stepping
 from carom.running.compiled import compiled
@@ -64,9 +64,9 @@ def gradient(
 ) -> Gradient:
     """The gradient of `loss` with respect to all parameters, as exact as the run, through impacts and friction.
 
-    The run is made once, and its state noted every so many steps. From the end backward each of these chunks is made
-    again with its derivative: memory does not grow with the length of the run, and thousands of parameters cost as much
-    as one.
+    The run is made in chunks, its state noted before each of them, and their derivatives kept. Chunks of a long run, of
+    which the last few are kept, are made again on the way back: memory does not grow with the length of the run, and
+    thousands of parameters cost as much as one.
 
     Args:
         loss: function of the last `State`, or of (state, along) where `along` is given; returns one number.
@@ -136,11 +136,12 @@ def _not_finite(value: Any, found: Any) -> list[str]:
 
 def _made(loss: Any, asked: Asked, numbers: Any, biased: bool, bar: Progress, begun: float) -> tuple[Passed, Any, Any]:
     """A run, the value of its loss, and the gradient of that."""
-    run = passed(asked, numbers, biased, bar, begun)
+    run = passed(asked, numbers, biased, bar, begun, chunk_with_way_back)
     value, (ct_numbers, ct_x) = _loss(loss, asked, numbers, run.lines[-1])
-    for i, line in enumerate(reversed(run.lines[:-1])):
+    for i, (line, way) in enumerate(zip(reversed(run.lines[:-1]), reversed(run.ways))):
         look()
-        more, ct_x = _back(asked, numbers, line, ct_x, run.together)
+        again = way is None
+        more, ct_x = _back(chunk_with_way_back(asked, numbers, line, run.together)[2] if again else way, ct_x)
         ct_numbers = jax.tree.map(jnp.add, ct_numbers, more)
         jax.block_until_ready(ct_x)
         bar.update(begun + 1.0 + (i + 1) / len(run.lines), run.steps)
@@ -162,12 +163,6 @@ def _loss(loss: Any, asked: Asked, numbers: Any, line: Line) -> tuple[Array, tup
 
 
 @compiled
-def _back(asked: Asked, numbers: Any, line: Line, ct: Array, most: int) -> tuple[Any, Array]:
-    """What a cotangent behind a chunk is before it, and for the parameters."""
-
-    def end(numbers: Any, x: Array) -> Array:
-        course, state = course_with(asked, numbers)
-        carry = walk(course, carry_with(course, state, Line(x, line.i)), most)
-        return Line.of(carry).x
-
-    return jax.vjp(end, numbers, line.x)[1](ct)
+def _back(way: Any, ct: Array) -> tuple[Any, Array]:
+    """What a cotangent behind a chunk is for the parameters, and before it."""
+    return way(ct)

@@ -11,42 +11,48 @@ from jaxtyping import Array
 
 from carom.derivatives.asked import Asked, built, carry_with, course_with, scale
 from carom.derivatives.final import ended, refusal
-from carom.derivatives.walk import Line, first_carry
-from carom.derivatives.watch import Watch, doubts, watched
+from carom.derivatives.walk import Line, first_carry, walk
+from carom.derivatives.watch import Watch, doubts
 from carom.methods.base import Derivative
 from carom.running.compiled import compiled
 from carom.running.progress import Progress
 from carom.running.signals import look
 from carom.state import SimulationError, State, Status
 
-_BYTES = 64e6  # of the lines of one chunk
+_BYTES = 32e6  # of the rows of one chunk
+_WAYS = 8  # chunks whose rows are kept for the way back
+_NARROW, _WIDER = 128, (32, 2)  # numbers of a line up to which a row may hold so many times as many, else fewer
 _MOST, _LEAST = 8192, 16  # steps of one chunk
 _UNKNOWN = 1e-6  # of the coordinates: their error where nothing is known about it
 
 
 class Passed(NamedTuple):
-    """A run: the lines before its chunks and at the end, what was seen, its end, and its steps."""
+    """A run: the lines before its chunks and at the end, ways back through the last chunks, what was seen, its end."""
 
     lines: list[Line]
+    ways: list[Any]
     watch: Watch
     end: tuple[State, dict[str, float] | None]
     steps: int
     together: int
 
 
-def passed(asked: Asked, numbers: Any, biased: bool, bar: Progress, begun: float) -> Passed:
-    """Run to the end; a run that fails raises with what was reached."""
+def passed(asked: Asked, numbers: Any, biased: bool, bar: Progress, begun: float, chunk: Any) -> Passed:
+    """Run to the end, by `plain_chunk` or by `chunk_with_way_back`; a run that fails raises with what was reached."""
     look()
-    line, watch = _start(asked, numbers)
+    line = _start(asked, numbers)
     together = steps_together(line.x.size + line.i.size)
-    lines, going, status, steps = [line], True, Status.OK, 0
+    lines, ways, going, status, steps = [line], [], True, Status.OK, 0
     while going:
-        line, watch, summary = _chunk(asked, numbers, lines[-1], watch, together)
+        line, summary, way = chunk(asked, numbers, lines[-1], together)
         t, t1, going, status, steps = np.asarray(summary).tolist()
         look()
         lines.append(line)
+        ways.append(way)
+        if len(ways) > _WAYS:
+            ways[-1 - _WAYS] = None  # made again on the way back
         bar.update(begun + (t / t1 if t1 else 1.0), int(steps))
-    state, along = _reached(asked, numbers, line)
+    state, along, watch = _reached(asked, numbers, line)
     if status != Status.OK:
         raise_failure(asked, Status(int(status)), state, int(steps))
     method = asked.method
@@ -54,12 +60,12 @@ def passed(asked: Asked, numbers: Any, biased: bool, bar: Progress, begun: float
         msg = refusal(built(asked.build, numbers)[0], method)
         raise ValueError(f"{msg} ({int(watch.events)} contact events happened in this run)")  # noqa: EM102
     along = None if along is None else {name: float(x) for name, x in along.items()}
-    return Passed(lines, watch, (state, along), int(steps), together)
+    return Passed(lines, ways, watch, (state, along), int(steps), together)
 
 
 def steps_together(width: int) -> int:
     """Steps of one chunk for lines of this width."""
-    return int(np.clip(_BYTES / (8 * width), _LEAST, _MOST))
+    return int(np.clip(_BYTES / (8 * width * _WIDER[width > _NARROW]), _LEAST, _MOST))
 
 
 def raise_failure(asked: Asked, status: Status, state: State, steps: int) -> NoReturn:
@@ -73,10 +79,8 @@ def raise_failure(asked: Asked, status: Status, state: State, steps: int) -> NoR
 
 
 @compiled
-def _start(asked: Asked, numbers: Any) -> tuple[Line, Watch]:
-    course, state = course_with(asked, numbers)
-    contacts = 0 if course.problem.system.contacts is None else course.problem.system.gaps(state.t, state.q).size
-    return Line.of(first_carry(course, state)), Watch.nothing(contacts)
+def _start(asked: Asked, numbers: Any) -> Line:
+    return Line.of(first_carry(*course_with(asked, numbers)))
 
 
 @compiled
@@ -87,25 +91,41 @@ def back_to_start(asked: Asked, numbers: Any, ct: Array) -> Any:
 
 
 @compiled
-def _chunk(asked: Asked, numbers: Any, line: Line, watch: Watch, most: int) -> tuple[Line, Watch, Array]:
-    """A chunk; in the end in one vector: time, its end, whether the run goes on, the status, steps."""
-    course, state = course_with(asked, numbers)
-    carry, watch = watched(course, carry_with(course, state, line), watch, most)
-    status = ended(course, carry)[1]
-    going = status == Status.MAX_STEPS_REACHED
-    status = jnp.where(going, Status.OK, status)
-    summary = [jnp.asarray(x, float) for x in (carry.state.t, course.ends[-1], going, status, carry.k)]
-    return Line.of(carry), watch, jnp.stack(summary)
+def plain_chunk(asked: Asked, numbers: Any, line: Line, most: int) -> tuple[Line, Array, None]:
+    """The line behind a chunk; time, its end, whether the run goes on, the status, steps; and no way back."""
+    x, (i, summary) = _behind(asked, line.i, most)(numbers, line.x)
+    return Line(x, i), summary, None
 
 
 @compiled
-def _reached(asked: Asked, numbers: Any, line: Line) -> tuple[State, Any]:
+def chunk_with_way_back(asked: Asked, numbers: Any, line: Line, most: int) -> tuple[Line, Array, Any]:
+    """The same with the way back: from a cotangent behind the chunk to those of the parameters, and before it."""
+    x, way, (i, summary) = jax.vjp(_behind(asked, line.i, most), numbers, line.x, has_aux=True)
+    return Line(x, i), summary, way
+
+
+def _behind(asked: Asked, i: Array, most: int) -> Any:
+    def end(numbers: Any, x: Array) -> tuple[Array, Any]:
+        course, state = course_with(asked, numbers)
+        carry = walk(course, carry_with(course, state, Line(x, i)), most)
+        status = ended(course, carry)[1]
+        going = status == Status.MAX_STEPS_REACHED
+        status = jnp.where(going, Status.OK, status)
+        summary = [jnp.asarray(n, float) for n in (carry.state.t, course.ends[-1], going, status, carry.k)]
+        new = Line.of(carry)
+        return new.x, (new.i, jax.lax.stop_gradient(jnp.stack(summary)))
+
+    return end
+
+
+@compiled
+def _reached(asked: Asked, numbers: Any, line: Line) -> tuple[State, Any, Watch]:
     course, state = course_with(asked, numbers)
     carry = carry_with(course, state, line)
     system = course.problem.system.since(carry.epoch)
     at = carry.state
     v = system.outer_velocity(at.t, at.q, at.v)
-    return at.moved(system.epoch + at.t, at.q, v), carry.kept.along
+    return at.moved(system.epoch + at.t, at.q, v), carry.kept.along, carry.kept.watch
 
 
 def told_of(asked: Asked, numbers: Any, run: Passed, rough: Passed | None) -> list[str]:

@@ -60,8 +60,8 @@ class Steps:
 
     @property
     def in_one_call(self) -> int:
-        """XLA makes one call of a loop in which no array is large: two steps at once, if their numbers fit."""
-        return 2 if max(max(widths) for widths in self.widths) <= SMALL else 1
+        """How many steps XLA takes in one call of a loop."""
+        return in_one_call(self.widths)
 
     def take(self, given: Given, line: Line) -> tuple[Line, Line]:
         """The line behind a step, and the row that it leaves: the line before it, and numbers of the linear part."""
@@ -81,6 +81,11 @@ class Steps:
         for k, piece in zip((*self.rows[0], *self.rows[1]), (*floats, *wholes)):
             numbers[k] = piece.reshape(self.numbers[k].shape).astype(self.numbers[k].dtype)
         return jax.tree.unflatten(self.tree, [numbers[k] for k in range(len(numbers))])
+
+
+def in_one_call(widths: Sequence[Sequence[int]]) -> int:
+    """XLA makes one call of a loop in which no array is large: two steps at once, if their numbers fit."""
+    return 2 if max(max(some) for some in widths) <= SMALL else 1
 
 
 def pieces_of(columns: Sequence[Array], widths: Sequence[int]) -> list[Array]:

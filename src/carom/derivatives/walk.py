@@ -19,32 +19,40 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from carom.derivatives.along import AbstractAlong
+from carom.derivatives.jacobians import Jacobians
 from carom.derivatives.lines import Line, bare
-from carom.derivatives.tape import Columns, Steps
+from carom.derivatives.tape import Columns, Given, Steps
 from carom.derivatives.until import AbstractUntil, Left
+from carom.derivatives.watch import Watch
 from carom.running.crossing import inside_step, number_at
 from carom.running.loop import SMALL, Problem, Start, begin, step
 from carom.solvers.roots import changing, held, is_zero
 from carom.state import Carry, Row, State, Status
 
 _BLOCK = 32  # steps that are skipped together behind the last one
+_FEW = 24  # numbers by which a step is differentiated forward
 
 
 class Course(NamedTuple):
-    """What stays the same on the way: the problem, its segments, where it ends before, and what is gathered."""
+    """What stays the same on the way: the problem, its segments, where it ends before, and what is gathered.
+
+    One that `watches` sees what makes its derivative doubtful.
+    """
 
     problem: Problem
     ends: Any
     instants: Any
     until: AbstractUntil | None = None
     along: dict[str, AbstractAlong] | None = None
+    watches: bool = False
 
 
 class Gathered(NamedTuple):
-    """What a course remembers beside the carry: what is left to come before its end, and numbers along the way."""
+    """What a course remembers beside the carry: what is left to come before its end, numbers on the way, and doubts."""
 
     left: Left | None
     along: dict[str, Array] | None
+    watch: Watch | None
 
 
 class Walked(NamedTuple):
@@ -60,20 +68,16 @@ def first_carry(course: Course, state: State) -> Carry:
     system, state = course.problem.system.since(carry.epoch), carry.state
     left = None if course.until is None else course.until.init(system, state, course.ends[-1])
     along = None if course.along is None else {name: a.init(system, state) for name, a in course.along.items()}
+    gathered = Gathered(left, along, Watch.of(system, state) if course.watches else None)
     segment = jnp.sum(course.ends[1:-1] <= 0.0)
     where = lambda c: (c.work, c.kept, c.segment)  # noqa: E731
-    return eqx.tree_at(where, carry, (None, Gathered(left, along), segment), is_leaf=lambda x: x is None)
+    return eqx.tree_at(where, carry, (None, gathered, segment), is_leaf=lambda x: x is None)
 
 
 def one_step(course: Course, carry: Carry) -> Carry:
     """One attempt with the size of the step held."""
-    return attempted(course, carry)[0]
-
-
-def attempted(course: Course, carry: Carry) -> tuple[Carry, Row]:
-    """One attempt with the size of the step held, and its row."""
     whole, row = step(course.problem, hold_size(carry))
-    new, (left, along) = whole, carry.kept
+    new, (left, along, watch) = whole, carry.kept
     if course.until is not None:
         new, left = course.until.after(course.problem, carry, whole, row, left)
     if course.along is not None:
@@ -82,7 +86,9 @@ def attempted(course: Course, carry: Carry) -> tuple[Carry, Row]:
         along = jax.lax.cond(moves, lambda: _gathered(course, carry, whole, new.state.t, row), lambda: sofar)
     if course.ends.shape[0] > 2:  # jumps behind the end are segments of no length
         new = eqx.tree_at(lambda c: c.done, new, new.done | (new.state.t >= course.ends[-1]))
-    return eqx.tree_at(lambda c: c.kept, new, Gathered(left, along), is_leaf=lambda x: x is None), row
+    if watch is not None:
+        watch = watch.after(*held((course.problem, carry, new, row)))
+    return eqx.tree_at(lambda c: c.kept, new, Gathered(left, along, watch), is_leaf=lambda x: x is None)
 
 
 def _gathered(course: Course, old: Carry, new: Carry, end: Array, row: Row) -> dict[str, Array]:
@@ -113,7 +119,11 @@ class Form:
 
     def carry(self, course: Course, line: Line) -> Carry:
         """The carry with these numbers."""
-        bare = eqx.combine(self.from_x(line.x), self.from_i(line.i), self.fixed)
+        return self.carry_of(course, self.from_x(line.x), line.i)
+
+    def carry_of(self, course: Course, parts: Any, i: Array) -> Carry:
+        """The carry of a line whose x is taken apart."""
+        bare = eqx.combine(parts, self.from_i(i), self.fixed)
         times = (course.ends, course.instants)
         return eqx.tree_at(lambda c: (c.ends, c.instants), bare, times, is_leaf=lambda x: x is None)
 
@@ -174,8 +184,19 @@ class _Walker:
 
     def advanced(self, numbers: Any, wholes: Any, line: Line) -> Line:
         """The line after one attempt."""
+        return self.advanced_from(numbers, wholes, self.form.from_x(line.x), line.i)
+
+    def advanced_from(self, numbers: Any, wholes: Any, parts: Any, i: Array) -> Line:
+        """The line after one attempt from a line whose x is taken apart."""
         course = eqx.combine(numbers, wholes, self.fixed)
-        return Line.of(one_step(course, self.form.carry(course, line)))
+        return Line.of(one_step(course, self.form.carry_of(course, parts, i)))
+
+    def linearised(self, given: Given, line: Line) -> Steps | Jacobians:
+        """Steps with derivatives: in all directions if they are few, else in reverse."""
+        place, size = self.form.from_x(line.x).state, lambda tree: sum(x.size for x in jax.tree.leaves(tree))
+        if size(given[0]) + size(place) <= _FEW:
+            return Jacobians(self.advanced_from, self.form.from_x, given, line)
+        return Steps(self.advanced, given, line)
 
     def steps(self, line: Line, first: Array) -> Array:
         """How many were taken."""
@@ -223,7 +244,7 @@ class _Walker:
         moving, d_moving, still = changing(start.numbers, tangent.numbers)
         dx = jnp.zeros_like(start.line.x) if is_zero(tangent.line.x) else tangent.line.x
         given = (moving, still, start.wholes)
-        steps = Steps(self.advanced, given, start.line)
+        steps = self.linearised(given, start.line)
         walked = self.taped(steps)(given, start)
 
         def linear(dx: Array, columns: Columns) -> tuple[Array, Any]:
@@ -232,7 +253,7 @@ class _Walker:
         few, width = (1, dx.size) if tells else (steps.in_one_call, 0)
         return walked, *self.over(linear, dx, walked, start.first, few, width)
 
-    def taped(self, steps: Steps) -> Callable[..., Walked]:
+    def taped(self, steps: Steps | Jacobians) -> Callable[..., Walked]:
         """The walk that stores the rows of `steps`; its derivative, which second ones need, takes all steps again."""
 
         def walk(given: Any, start: Origin) -> Walked:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.derivatives.walk import Course, alive, attempted
+from carom.running.loop import Problem
 from carom.solvers.contact_problem import CONSTRAINT
 from carom.state import Carry, Row, State
 from carom.systems.contact_rows import Event, contact_rows
@@ -48,11 +46,16 @@ class Watch(eqx.Module):
         inf, zero, none = jnp.asarray(jnp.inf), jnp.zeros(()), jnp.zeros((), jnp.int64)
         return cls(inf, zero, inf, zero, inf, inf, zero, jnp.zeros(contacts, bool), zero, -inf, none, none)
 
-    def after(self, course: Course, old: Carry, new: Carry, row: Row) -> Watch:
+    @classmethod
+    def of(cls, system: System, state: State) -> Watch:
+        """At the start of a run."""
+        return cls.nothing(0 if system.contacts is None else system.gaps(state.t, state.q).size)
+
+    def after(self, problem: Problem, old: Carry, new: Carry, row: Row) -> Watch:
         """After one more attempt."""
         if row.info.event is None:
             return self
-        system = course.problem.system.since(old.epoch)
+        system = problem.system.since(old.epoch)
         event, kept = jnp.where(row.keep, row.info.event, 0), row.keep
         codes = jnp.sum(event * (7 ** jnp.arange(event.size, dtype=jnp.int64) % 1_000_003))
         happened = jnp.any(event != 0)
@@ -117,18 +120,6 @@ def lowest(y0: Array, y1: Array, d0: Array, d1: Array) -> Array:
     root = square + jnp.sqrt(jnp.maximum(square**2 - 3 * cubic * d0, 0.0))
     x = jnp.clip(-d0 / jnp.where(root > 0, root, 1.0), 0.0, 1.0)
     return y0 + x * (d0 + x * (square + x * cubic))
-
-
-def watched(course: Course, carry: Carry, watch: Watch, most: Any) -> tuple[Carry, Watch]:
-    """The carry after at most so many steps from this one, and what was seen."""
-    last = carry.k + most
-
-    def once(loop: tuple[Carry, Watch]) -> tuple[Carry, Watch]:
-        carry, watch = loop
-        new, row = attempted(course, carry)
-        return new, watch.after(course, carry, new, row)
-
-    return jax.lax.while_loop(lambda loop: alive(loop[0]) & (loop[0].k < last), once, (carry, watch))
 
 
 def doubts(watch: Watch, end: State, gaps: np.ndarray, error: float, span: float, t0: float, at_t1: bool) -> list[str]:

@@ -15,7 +15,7 @@ import itertools
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import equinox as eqx
@@ -33,6 +33,19 @@ _MOST_PROGRAMS = 256  # of a few MB each; a system and a method take about four
 _MOST_BLANKS = 32
 _BETWEEN_TRIMS = 8  # dropped programs; a trim takes some 10 ms, a compilation more
 _OPTIONS = {"xla_cpu_use_fusion_emitters": False}  # half the time to compile, and kernels that run no slower
+
+
+@contextmanager
+def tracing() -> Iterator[None]:
+    """Ctrl-C waits for the compiler, and the garbage collector too: what is traced lives on, and is looked at often."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        with deferred():
+            yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def remembered(fn: Callable[[Any], T]) -> Callable[[Any], T]:
@@ -193,7 +206,8 @@ class Program:
         """Run; the functions are at hand for tracing, and are not held afterwards. Ctrl-C waits for the compiler."""
         self.used, self.here.kinds = next(_clock), kinds
         try:
-            result = self.jitted(arrays) if self.warm else self.first(arrays)
+            with nullcontext() if self.warm else tracing():
+                result = self.jitted(arrays) if self.warm else self.first(arrays)
         finally:
             self.here.kinds = None
         self.warm = True
@@ -201,14 +215,13 @@ class Program:
 
     def first(self, arrays: list[Any]) -> Any:
         """Compile and run; by a compiler that no longer knows the options, without them."""
-        with deferred(), _uncollected():
-            try:
-                return self.jitted(arrays)
-            except jax.errors.JaxRuntimeError as error:
-                if "No such compile option" not in str(error):
-                    raise
-                self.jitted = jax.jit(self.function)
-                return self.jitted(arrays)
+        try:
+            return self.jitted(arrays)
+        except jax.errors.JaxRuntimeError as error:
+            if "No such compile option" not in str(error):
+                raise
+            self.jitted = jax.jit(self.function)
+            return self.jitted(arrays)
 
     def claim(self, kinds: tuple[Kind | Kinds, ...]) -> None:
         """Stay as long as these functions do."""
@@ -220,18 +233,6 @@ class Program:
                     living[id(one)] = weakref.ref(one, functools.partial(_leave, self.name, living, id(one)))
                 except TypeError:
                     living[id(one)] = one
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without looks for garbage: what a trace makes stays, and looking through it takes a sixth of the trace."""
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collects:
-            gc.enable()
 
 
 _programs: dict[Any, Program] = {}

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from carom.plain import call
 from carom.solvers.contact_problem import ContactProblem
 from carom.solvers.roots import rooted
-from carom.solvers.small import is_small, solve_small
+from carom.solvers.small import is_small, solve_rolled, solve_small
 from carom.state import Status, reals
 
 _LITTLE = 1e-10  # damping that a second iteration makes up for
@@ -85,7 +85,7 @@ def _attached(found: ContactResult, given: Given, still: Given) -> ContactResult
     if not problem.G.has_matrix:
         msg = f"{type(solver).__name__} has no derivative where no Delassus matrix is formed"
         raise TypeError(msg)
-    P = found.P - direction(jacobian(still[1], found.P), problem.equation(found.P))
+    P = found.P - direction_once(jacobian(still[1], found.P), problem.equation(found.P))
     return eqx.tree_at(lambda result: result.P, found, P)
 
 
@@ -94,6 +94,11 @@ def direction(J: Array, defect: Array) -> Array:
     if is_small(J):
         return solve_small(J, defect[:, None])[:, 0]
     return jnp.linalg.solve(J + _LITTLE * jnp.asarray(np.eye(defect.size)), defect)
+
+
+def direction_once(J: Array, defect: Array) -> Array:
+    """The same with less to compile, for a derivative at the answer."""
+    return solve_rolled(J, defect[:, None])[:, 0] if is_small(J) else direction(J, defect)
 
 
 def jacobian(problem: ContactProblem, P: Array) -> Array:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from carom.names import register
@@ -90,6 +91,7 @@ _SMALLEST_DAMPING = 1.0 / 256.0
 _ROUNDING = 1e3  # updates this many tolerances large that no longer shrink are rounding
 _REFINEMENTS = 100
 _REFINED = 1e-15
+_FEW = 32  # unknowns of which the Jacobian is formed where a root is differentiated
 
 
 def newton(equations: AbstractEquations, x: PyTree, max_iter: int, search: Callable[..., Root]) -> Root:
@@ -105,10 +107,15 @@ def _attached(root: Root, given: tuple[AbstractEquations, PyTree], still: tuple[
     """One Newton step with the Jacobian held constant, and what else follows from the answer."""
     equations, fixed = given[0], still[0]
     about = Expanded.of(lambda equations, x: equations.residual(x), equations, fixed, root.x)
-    r, _ = about.changes(jax.tree.map(jnp.zeros_like, root.x))  # zero at the answer
-    d = fixed.direction(root.x, r) if equations.exact else _refined(fixed, root.x, r)
-    x, back = jax.tree.map(jnp.subtract, root.x, d), jax.tree.map(jnp.negative, d)
-    aux = jax.tree.map(_added, about.value[1], about.changes(back)[1])
+    r, more = about.changes(jax.tree.map(jnp.zeros_like, root.x))  # r is zero at the answer
+    if equations.exact and isinstance(root.x, Array) and root.x.ndim == 1 and root.x.size <= _FEW:
+        J, J_aux = jax.vmap(about.along, out_axes=-1)(jnp.asarray(np.eye(root.x.size)))
+        d = jnp.linalg.solve(J, r)
+        more = jax.tree.map(lambda dx, J: dx - J @ d if eqx.is_inexact_array(dx) else dx, more, J_aux)
+    else:
+        d = fixed.direction(root.x, r) if equations.exact else _refined(fixed, root.x, r)
+        more = about.changes(jax.tree.map(jnp.negative, d))[1]
+    x, aux = jax.tree.map(jnp.subtract, root.x, d), jax.tree.map(_added, about.value[1], more)
     return eqx.tree_at(lambda root: (root.x, root.aux), root, (x, aux))
 
 

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax.ad_checkpoint import checkpoint_name
 from jax.custom_derivatives import SymbolicZero
+from jax.extend.core import jaxpr_as_fun
 
 PyTree = Any
 FOUND = "found"  # for policies of `jax.checkpoint` that do not solve again
@@ -32,9 +33,11 @@ def rooted(
     """
     numbers, rest = eqx.partition(given, eqx.is_array)
 
+    once = _traced_once(lambda numbers: find(eqx.combine(numbers, rest)))  # where it is solved and where differentiated
+
     @jax.custom_jvp
     def solve(numbers: PyTree) -> PyTree:
-        return find(eqx.combine(numbers, rest))
+        return once(numbers)
 
     def rule(primals: tuple[PyTree], tangents: tuple[PyTree]) -> tuple[PyTree, PyTree]:
         found, still = _named(solve(*primals)), eqx.combine(*primals, rest)
@@ -47,6 +50,25 @@ def rooted(
 
     solve.defjvp(rule, symbolic_zeros=True)
     return solve(numbers)
+
+
+def _traced_once(find: Callable[[PyTree], PyTree]) -> Callable[[PyTree], PyTree]:
+    """`find` for numbers of the same shapes in every call, traced in the first one."""
+    known: list[Any] = []
+
+    def arrays_of(numbers: PyTree) -> PyTree:
+        found, rest = eqx.partition(find(numbers), eqx.is_array)
+        known.append(rest)
+        return found
+
+    def call(numbers: PyTree) -> PyTree:
+        if not known:
+            program, shapes = jax.make_jaxpr(arrays_of, return_shape=True)(numbers)
+            known[1:] = [jaxpr_as_fun(program), jax.tree.structure(shapes)]
+        rest, program, structure = known
+        return eqx.combine(jax.tree.unflatten(structure, program(*jax.tree.leaves(numbers))), rest)
+
+    return call
 
 
 def _named(found: PyTree) -> PyTree:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.methods.projection import projected
 from carom.solvers.body_directions import BodyDirections
 from carom.solvers.contact_problem import TINY, ContactProblem, contact_problem
-from carom.solvers.contact_solver import AbstractContactSolver, ContactResult
+from carom.solvers.contact_solver import AbstractContactSolver, ContactResult, direction_once
 from carom.solvers.directions import AbstractDirections, DenseDelassus
 from carom.solvers.newton import Settled, iterated
 from carom.solvers.redundant import dependent, idle
-from carom.solvers.roots import rarely
+from carom.solvers.roots import rarely, rooted
 from carom.solvers.small import inverse_small, times
 from carom.state import Info, State
 from carom.systems.constrained import directions, mass_matrix, velocity_residual
-from carom.systems.contact_rows import ContactRows, contact_rows, events, over_mass
+from carom.systems.contact_rows import ContactRows, contact_rows, element_limits, events, over_mass
 from carom.systems.system import System
 
 TOUCHING = 1e-9  # of what free motion adds to a gap in a step: a gap as small is closed, whatever its sign
@@ -106,24 +105,54 @@ def dissipation(rows: ContactRows, problem: ContactProblem, P: Array) -> Array:
     return sum((jnp.sum(jnp.maximum(-work, 0.0)) for work in each), jnp.zeros(()))
 
 
+class OwnLimits(eqx.Module):
+    """Limits of friction elements in a step, which follow from its impulses."""
+
+    system: System
+    t: Array
+    q: Array
+    v: Array
+    h: Array
+    bilateral: int = eqx.field(static=True)
+
+    def on(self, problem: ContactProblem, P: Array) -> ContactProblem:
+        """The problem with the limits of impulses P."""
+        lam = -P[P.size - self.bilateral :] / self.h
+        limits = self.h * element_limits(self.system, self.t, self.q, self.v, lam)
+        return eqx.tree_at(lambda p: p.limits, problem, limits)
+
+
+Limited = tuple[AbstractContactSolver, ContactProblem, ContactResult, OwnLimits]
+
+
 def with_own_limits(
-    solver: AbstractContactSolver,
-    problem: ContactProblem,
-    first: ContactResult,
-    limits: Callable[[Array], Array],
+    solver: AbstractContactSolver, problem: ContactProblem, first: ContactResult, own: OwnLimits
 ) -> tuple[ContactProblem, ContactResult]:
     """The problem and its solution where limits of friction elements follow from the impulses, in rounds."""
+    result = rooted(_in_rounds, _limited, (solver, problem, first, own))
+    return own.on(problem, result.P), result
 
-    def limited(P: Array) -> ContactProblem:
-        return eqx.tree_at(lambda p: p.limits, problem, limits(P))
+
+def _in_rounds(given: Limited) -> ContactResult:
+    solver, problem, first, own = given
 
     def improve(result: ContactResult, _: Array) -> tuple[ContactResult, Array]:
-        new = solver(limited(result.P), result.P)
+        new = solver(own.on(problem, result.P), result.P)
         change = jnp.max(jnp.abs(new.P - result.P)) / (jnp.max(jnp.abs(new.P)) + TINY)
         return eqx.tree_at(lambda r: r.iterations, new, result.iterations + new.iterations), change
 
-    result, _ = iterated(improve, first, _ROUNDS, Settled(_SAME, _SAME, 0.5))
-    return limited(result.P), result
+    return iterated(improve, first, _ROUNDS, Settled(_SAME, _SAME, 0.5))[0]
+
+
+def _limited(found: ContactResult, given: Limited, still: Limited) -> ContactResult:
+    """One Newton step on the projective equations, with limits that follow."""
+
+    def left(given: Limited, P: Array) -> Array:
+        _, problem, _, own = given
+        return own.on(problem, P).equation(P)
+
+    J = jax.jacfwd(lambda P: left(still, P))(found.P)
+    return eqx.tree_at(lambda r: r.P, found, found.P - direction_once(J, left(given, found.P)))
 
 
 class Joined(eqx.Module):

@@ -24,6 +24,7 @@ from carom.methods.base import SMOOTH, AbstractMethod, Derivative, Gives
 from carom.methods.moreau.contact_step import (
     TOUCHING,
     Joined,
+    OwnLimits,
     dissipation,
     pushed_apart,
     report,
@@ -44,7 +45,6 @@ from carom.systems.body_contacts import misfit_of_lists
 from carom.systems.contact_rows import (
     ContactRows,
     contact_rows,
-    element_limits,
     laws_of,
     over_mass,
     turning,
@@ -154,7 +154,7 @@ class MoreauMidpoint(AbstractMethod):
         force = memory.force if system.pairs is None else system.pairs.forces(rows.W)
         result = self.solver(problem, without_self_stress(problem, h * force))
         if system.has_joint_friction:
-            own = lambda P: h * element_limits(system, t_M, q_M, u, -P[P.size - rows.laws.bilateral :] / h)  # noqa: E731
+            own = OwnLimits(system, t_M, q_M, u, h, rows.laws.bilateral)
             problem, result = with_own_limits(self.solver, problem, result, own)
         u_E = u + du + W_M.force(result.P)  # (15)
         q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))  # (21)

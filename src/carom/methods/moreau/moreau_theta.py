@@ -23,13 +23,13 @@ from carom.methods.moreau.contact_step import TOUCHING, Joined, report
 from carom.names import register
 from carom.solvers.contact_laws import Laws
 from carom.solvers.contact_problem import ContactProblem, contact_problem
-from carom.solvers.contact_solver import AbstractContactSolver, ContactResult, direction
+from carom.solvers.contact_solver import AbstractContactSolver, ContactResult, direction_once
 from carom.solvers.directions import AbstractDirections, DenseDirections
 from carom.solvers.newton import Settled, iterated
 from carom.solvers.roots import rooted
 from carom.solvers.self_stress import without_self_stress
 from carom.solvers.semismooth import SemismoothNewton
-from carom.solvers.small import solve_small
+from carom.solvers.small import is_small, solve_rolled, solve_small
 from carom.state import Info, State, Status, Step
 from carom.systems.contact_rows import ContactRows, contact_rows, laws_of, unknown_modes
 from carom.systems.features import NONSMOOTH, Feature
@@ -203,8 +203,12 @@ class ThetaEquations(eqx.Module):
         scale = sum(jnp.max(jnp.abs(x)) for x in (new, state.v, free - state.v))
         size = jnp.max(jnp.abs(new - v1)) / (scale + 1e-290)
         rows = eqx.tree_at(lambda r: r.gamma, rows, gamma_k)
-        q1 = state.q + h * system.rate(state.t, state.q, (1 - self.theta) * state.v + self.theta * new)  # (16b)
-        return Impact(q1, new, rows, problem, result, W_M, jnp.zeros((), jnp.int32), size)
+        return Impact(self.end(new), new, rows, problem, result, W_M, jnp.zeros((), jnp.int32), size)
+
+    def end(self, v1: Array) -> Array:
+        """q_{k+1} (16b)."""
+        t, q, v = self.state.t, self.state.q, self.state.v
+        return q + self.h * self.system.rate(t, q, (1 - self.theta) * v + self.theta * v1)
 
     def multipliers(self, P: Array) -> Array:
         """Those of the constraints."""
@@ -251,12 +255,14 @@ def _attached(found: Impact, given: Given, still: Given) -> Impact:
     equations, fixed, v, P = given[0], still[0], found.v, found.result.P
     r, law = equations.residual(v, P, found.problem)
     (A, B), (C, D) = jax.jacfwd(lambda v, P: fixed.residual(v, P, found.problem), (0, 1))(v, P)
-    columns = solve_small(A, jnp.hstack([r[:, None], B]))
+    solve = solve_rolled if is_small(A) else jnp.linalg.solve
+    gained, back = solve(A, B), solve(A, r[:, None])[:, 0]  # matrices apart from what has a derivative
     if P.size:
-        P = P - direction(D - C @ columns[:, 1:], law - C @ columns[:, 0])
-    v = v - columns[:, 0] + columns[:, 1:] @ (found.result.P - P)
+        P = P - direction_once(D - C @ gained, law - C @ back)
+    v = v - back + gained @ (found.result.P - P)
     impact = equations.linearised(v, P, equations.middle(v)[0], lambda _: eqx.tree_at(lambda r: r.P, found.result, P))
-    return eqx.tree_at(lambda i: (i.iterations, i.update), impact, (found.iterations, found.update))
+    known = (equations.end(v), v, found.iterations, found.update)  # nothing of the second derivatives in `impact`
+    return eqx.tree_at(lambda i: (i.q, i.v, i.iterations, i.update), impact, known)
 
 
 def _unsolved(P: Array) -> ContactResult:
