@@ -105,7 +105,7 @@ def planned(system: System, state: State, t1: float, rtol: Any, atol: Any) -> Pl
     if damping * span > _DAMPED:
         pace += f"; of damping {damping:.2g} and {damping * span:.2g}"
     refusals = []
-    stages = next(s for least, s in _STAGES if float(rtol) >= least)
+    stages = _stages(float(rtol), rate * _LONGEST * span)
     for one in candidates(stiff, state.q.size <= _SMALL, stages):
         refusal = refused(system, state, one.method, control, ends)
         if refusal is None:
@@ -115,6 +115,16 @@ def planned(system: System, state: State, t1: float, rtol: Any, atol: Any) -> Pl
         refusals.append((len(system.features - one.method.handles), refusal))
     msg = f"carom.solve: no method takes this system; the closest one says: {min(refusals)[1]}"
     raise ValueError(msg)
+
+
+def _stages(rtol: float, turns: float) -> int:
+    """Of Spark: as many as rtol is worth, no more than steps of the longest size need, over which motions turn so far.
+
+    With s stages steps are about `rtol^{1/(2s - 2)}` long, in units of the fastest rate at the start.
+    """
+    most = next(s for least, s in _STAGES if rtol >= least)
+    fewest = _STAGES[0][1]
+    return next((s for s in range(fewest, most) if turns <= rtol ** (1 / (2 * s - 2))), most)
 
 
 def second_opinion(first: Candidate, rtol: Any, atol: Any, span: float) -> Plan:
