@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.choice import planned
+from carom.choice import planned, stages_for
 from carom.models import exact
 from carom.solving import carried_out, compared, difference
 
@@ -79,9 +79,14 @@ def test_too_many_events_hand_over_to_time_stepping(bounced, tmp_path):
 def test_a_pendulum_keeps_its_rod_and_its_energy():
     system = carom.System(1.0, lambda q: 9.81 * q[1], constraints=lambda q: q @ q - 1.0)
     sol = carom.solve(system, carom.State([1.0, 0.0], [0.0, 0.0]), 3.0)
-    assert sol.choice.method == "Spark(5)"
+    assert sol.choice.method == "Spark(4)"  # steps of a hundredth of the run need no more stages
     assert sol.choice.checks["drift"] < 1e-12
     assert sol.choice.checks["energy"] < 1e-6
+
+
+@pytest.mark.parametrize(("rtol", "turns", "stages"), [(1e-9, 0.02, 4), (1e-9, 0.07, 5), (1e-9, 0.3, 6), (1e-4, 9, 4)])
+def test_constraints_take_as_many_stages_as_rtol_is_worth_and_the_longest_steps_need(rtol, turns, stages):
+    assert stages_for(rtol, turns) == stages
 
 
 def test_a_second_method_confirms_a_smooth_motion():

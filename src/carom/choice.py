@@ -30,6 +30,7 @@ from carom.stepping.adaptive import Adaptive
 from carom.stepping.base import AbstractStepping
 from carom.stepping.switching import Switching
 from carom.systems.check import check_once
+from carom.systems.constrained import time_scale
 from carom.systems.system import System
 from carom.tableaux import Tableau, explicit, gauss, radau_iia
 
@@ -99,13 +100,13 @@ def planned(system: System, state: State, t1: float, rtol: Any, atol: Any) -> Pl
     if objection := control.objection(system, state, ends):
         raise ValueError(objection)
     check_once(system, state)
-    rate, damping = np.asarray(fastest_rate(system, state)).tolist()
+    rate, damping, turning = np.asarray(fastest_rate(system, state)).tolist()
     stiff = rate * span > _STIFF or damping * span > _DAMPED
     pace = f"fastest rate at the start {rate:.2g}, times the length of the run {rate * span:.2g}"
     if damping * span > _DAMPED:
         pace += f"; of damping {damping:.2g} and {damping * span:.2g}"
     refusals = []
-    stages = next(s for least, s in _STAGES if float(rtol) >= least)
+    stages = stages_for(float(rtol), max(rate, turning) * _LONGEST * span)
     for one in candidates(stiff, state.q.size <= _SMALL, stages):
         refusal = refused(system, state, one.method, control, ends)
         if refusal is None:
@@ -115,6 +116,16 @@ def planned(system: System, state: State, t1: float, rtol: Any, atol: Any) -> Pl
         refusals.append((len(system.features - one.method.handles), refusal))
     msg = f"carom.solve: no method takes this system; the closest one says: {min(refusals)[1]}"
     raise ValueError(msg)
+
+
+def stages_for(rtol: float, turns: float) -> int:
+    """Of Spark: as many as rtol is worth, no more than steps of the longest size need, over which motions turn so far.
+
+    With s stages steps are about `rtol^{1/(2s - 2)}` long, in units of the fastest rate or the time scale at the start.
+    """
+    most = next(s for least, s in _STAGES if rtol >= least)
+    fewest = _STAGES[0][1]
+    return next((s for s in range(fewest, most) if turns <= rtol ** (1 / (2 * s - 2))), most)
 
 
 def second_opinion(first: Candidate, rtol: Any, atol: Any, span: float) -> Plan:
@@ -194,7 +205,7 @@ def refused(
 
 @compiled
 def fastest_rate(system: System, state: State) -> Array:
-    """sqrt|dv'/dq| + |dv'/dv| at the start, by the power method, and how much of the latter is damping.
+    """sqrt|dv'/dq| + |dv'/dv| at the start, by the power method, how much of the latter is damping, and 1 / time scale.
 
     The highest frequency, or rate of damping; velocities that only turn others are no damping.
     """
@@ -219,8 +230,9 @@ def fastest_rate(system: System, state: State) -> Array:
         return jnp.stack(jax.lax.fori_loop(0, _POWER_ITERATIONS, iterate, start)[1:])
 
     frequency, (damping, dissipated) = radius(of_positions)[0], radius(of_velocities)
-    both = jnp.stack([jnp.sqrt(frequency) + damping, dissipated])
-    return jnp.where(jnp.isfinite(both), both, jnp.inf)
+    turning = 1.0 / time_scale(*(jnp.max(jnp.abs(x)) for x in (q, v, system.acceleration(t, q, v))))
+    rates = jnp.stack([jnp.sqrt(frequency) + damping, dissipated, turning])
+    return jnp.where(jnp.isfinite(rates), rates, jnp.inf)
 
 
 def default_method(system: System) -> AbstractMethod:

@@ -126,8 +126,9 @@ def test_a_file_that_lacks_something_is_refused(path, what):
 @pytest.mark.parametrize("said", ONLY_RESUMED)
 def test_a_run_that_cannot_go_on_says_why(path, said):
     changed(path, ONLY_RESUMED[said])
-    with pytest.raises(ValueError, match=rf"run\.nc: .*{said}"):
+    with pytest.raises(ValueError, match=rf"run\.nc: .*{said}") as told:
         carom.resume(path)
+    assert ("Start from its last row instead" in str(told.value)) == said.startswith("carry.")
 
 
 def test_a_file_that_declares_more_than_it_holds_is_refused(path):

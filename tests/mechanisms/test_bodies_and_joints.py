@@ -7,7 +7,10 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import carom
+from carom.mechanisms.picking import picked
 from carom.mechanisms.rotations import quaternion, space_rotation
+from carom.solvers.colouring import coloured
+from carom.systems.constrained import directions, touched, velocity_residual
 
 RNG = np.random.default_rng(3)
 AXIS = np.array([0.6, 0.0, 0.8])
@@ -62,6 +65,43 @@ def test_a_joint_lets_free_what_it_should_and_nothing_else(all_kinds, all_rows, 
     for twist in FREE[kind]:
         velocity = twist[:3] + np.cross(twist[3:], place[i] - AT)
         assert np.abs(C @ np.concatenate([velocity, turn[i].T @ twist[3:]])).max(initial=0.0) < 1e-14
+
+
+@pytest.fixture(scope="module")
+def train():
+    """Wheels that roll and are geared, on a chain of bodies that are not joined in their order."""
+    bodies = [carom.RigidBody(1.0, 0.3, (2.0 * i, 1.0), name=f"b{i}") for i in range(5)]
+    joints = [
+        carom.joints.rolling("b4", radius=1.0),
+        carom.joints.revolute("b0", "b3", at=(0.5, 1.0), name="near"),
+        carom.joints.revolute("b1", "b4", at=(5.0, 1.0)),
+        carom.joints.revolute("b3", "b1", at=(3.0, 1.0), name="far"),
+        carom.joints.gear("near", "far", teeth=(1, 2)),
+        carom.joints.slot("ground", "b2", at=(4.0, 1.0)),
+    ]
+    return carom.Mechanism(bodies, joints)
+
+
+def test_rows_of_joints_act_on_the_velocities_that_they_tell_and_are_found_together(all_kinds, all_rows, train):
+    system, state = train
+    at = (system, state.t, state.q, state.v)
+    whole = lambda *at: jax.jacfwd(lambda v: velocity_residual(*at[:3], v))(at[3])
+    found, rows = jax.jit(lambda *at: (directions(*at), whole(*at)))(*at)
+    np.testing.assert_allclose(found, rows, atol=1e-15)
+    for one, whole, colours in ((all_kinds.system, all_rows, 6), (system, rows, 9)):
+        touches = np.concatenate([touched(f, whole.shape[1]) for f in (one.constraints, one.nonholonomic)])
+        assert not np.asarray(whole)[~touches].any()
+        assert coloured(touches).max() + 1 == colours < whole.shape[1]
+
+
+def test_picked_rows_are_those_of_an_index_with_all_derivatives():
+    x, rows = jnp.asarray(RNG.normal(size=(4, 2))), (3, 0, 4, 3, 3)
+    index = lambda x: jnp.concatenate([x, jnp.zeros((1, 2))])[np.asarray(rows)]
+    cubes = [lambda x, f=f: jnp.sum(f(x) ** 3) for f in (lambda x: picked(x, rows), index)]
+    for derivative in (lambda f: f, jax.grad, jax.jacfwd, jax.hessian):
+        one, other = (jax.jit(derivative(f))(x) for f in cubes)
+        np.testing.assert_allclose(one, other, rtol=1e-14, atol=1e-14)
+    np.testing.assert_array_equal(jax.vmap(lambda x: picked(x, rows), 1, 1)(x), index(x))
 
 
 def test_the_rank_of_all_joints_together_is_known(all_kinds):

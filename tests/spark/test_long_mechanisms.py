@@ -31,22 +31,6 @@ def test_levels_of_a_hidden_chain_are_found_and_solve_its_equations():
         np.testing.assert_allclose(Cut.of(jnp.asarray(A), level) @ x, b, atol=1e-9)
 
 
-def test_short_mechanisms_are_solved_as_a_whole():
-    assert links(*carom.models.n_four_bar(10)) is None
-
-
-def twice(rods):
-    return lambda q: jnp.concatenate([rods(q), rods(q)])
-
-
-@pytest.mark.slow
-def test_long_mechanisms_with_redundant_constraints_are_solved_as_a_whole():
-    system, state = carom.models.n_four_bar(20)
-    doubled = carom.System(system.mass, system.potential, constraints=twice(system.constraints.fn))
-    assert links(system, state) is not None
-    assert links(doubled, state) is None
-
-
 def chain_in_space(count):
     rng, bodies, joints = np.random.default_rng(0), [], []
     for i in range(count):
@@ -57,15 +41,33 @@ def chain_in_space(count):
     return carom.Mechanism(bodies, joints, gravity=9.81)
 
 
+def test_short_mechanisms_are_solved_as_a_whole():
+    assert links(*carom.models.n_four_bar(10), 6, "shared") is None
+    assert links(*chain_in_space(10), 4, "shared") is None
+
+
+def twice(rods):
+    return lambda q: jnp.concatenate([rods(q), rods(q)])
+
+
+@pytest.mark.slow
+def test_long_mechanisms_with_redundant_constraints_are_solved_as_a_whole():
+    system, state = carom.models.n_four_bar(40)
+    doubled = carom.System(system.mass, system.potential, constraints=twice(system.constraints.fn))
+    assert links(system, state, 6, "shared") is not None
+    assert links(doubled, state, 6, "shared") is None
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["shared", "full"])
 def test_a_long_chain_in_space_moves_as_without_levels(strategy):
     system, state = chain_in_space(8)
     method = carom.Spark(3, newton=carom.Newton(1e-15, 60, strategy))
-    assert links(system, state) is not None
     runs = [carom.simulate(system, state, method, t1=0.05, h=0.01)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("carom.methods.spark.linking._LONG", 10**9)
+        patch.setattr("carom.methods.spark.linking._LONG", 1)
+        patch.setattr("carom.methods.spark.linking._WHOLE", 1e9)
+        assert links(system, state, 3, strategy) is not None
         runs.append(carom.simulate(system, state, method, t1=0.05, h=0.01))
     np.testing.assert_allclose(runs[0].q, runs[1].q, atol=1e-12)
     np.testing.assert_allclose(runs[0].v, runs[1].v, atol=1e-11)

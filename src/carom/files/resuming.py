@@ -183,7 +183,10 @@ def _restore(template: Carry, data: xarray.Dataset) -> Carry:
 
 
 def _misfit(what: str, data: xarray.Dataset) -> str:
-    return f"the state of the stored run does not fit this system, method and stepping: {what}{versions(data.attrs)}"
+    told = f"the state of the stored run does not fit this system, method and stepping: {what}{versions(data.attrs)}"
+    return (
+        f"{told}. Start from its last row instead: run = carom.load(path); carom.State(run.q[-1], run.v[-1], run.t[-1])"
+    )
 
 
 def _stored_model(attributes: dict[str, Any], size: int) -> System:

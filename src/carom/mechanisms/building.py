@@ -33,7 +33,7 @@ def row_count(joint: Joint, dimension: int) -> int:
     """How many holonomic rows a joint has."""
     if joint.kind not in KINDS:
         return 1
-    count = KINDS[joint.kind].plane if dimension == 2 else KINDS[joint.kind].space
+    count = KINDS[joint.kind].rows(dimension)
     if not count:
         known = [name for name, kind in KINDS.items() if kind.plane]
         msg = f"{joint}: in the plane there is no such joint; there are {names_of(known)}"

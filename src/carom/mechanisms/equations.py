@@ -27,19 +27,20 @@ def _apart(A: At, B: At) -> Array:
 
 def _aligned(A: At, B: At) -> Array:
     """The third axes are parallel."""
-    return A.axes[:, :2].T @ B.axes[:, 2]
+    return jnp.sum(A.axes[:, :2] * B.axes[:, 2:], 0)
 
 
 def _unturned(A: At, B: At) -> Array:
     """All axes are parallel."""
     if A.point.size == 2:
         return (A.axes[:, 0] @ B.axes[:, 1])[None]
-    return jnp.stack([A.axes[:, i] @ B.axes[:, (i + 1) % 3] for i in range(3)])
+    return jnp.sum(A.axes * jnp.roll(B.axes, -1, 1), 0)
 
 
 def _beside(A: At, B: At) -> Array:
     """B lies on the line of A."""
-    return (A.axes[:, 1:] if A.point.size == 2 else A.axes[:, :2]).T @ _apart(A, B)
+    across = A.axes[:, 1:] if A.point.size == 2 else A.axes[:, :2]
+    return jnp.sum(across * _apart(A, B)[:, None], 0)
 
 
 def revolute(A: At, B: At) -> Array:
@@ -118,6 +119,10 @@ class Kind(NamedTuple):
     space: int
     coordinate: Callable[..., Any] | None = None
     pressed: tuple[int, int] = (0, 0)
+
+    def rows(self, dimension: int) -> int:
+        """How many rows one joint has."""
+        return self.plane if dimension == 2 else self.space
 
 
 KINDS = {

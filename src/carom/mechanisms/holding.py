@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,6 +12,7 @@ from jaxtyping import Array
 
 from carom.bodies import Bodies
 from carom.mechanisms.equations import KINDS, At
+from carom.mechanisms.picking import picked
 from carom.mechanisms.poses import Poses, Side, poses, spins
 from carom.shapes import tangents
 
@@ -21,6 +24,11 @@ class Alike(eqx.Module):
     a: Side
     b: Side
     numbers: Array
+
+    @property
+    def joined(self) -> list[tuple[int, ...]]:
+        """The two bodies of each."""
+        return list(zip(self.a.body, self.b.body))
 
     def residuals(self, bodies: Poses) -> Array:
         """What they hold, one after another."""
@@ -45,7 +53,15 @@ class Coordinates(eqx.Module):
     def __call__(self, q: Array) -> Array:
         """The angle or displacement of each."""
         at = poses(q, self.bodies)
-        return jnp.concatenate([jnp.zeros(0), *(g.coordinates(at) for g in self.groups)])[np.array(self.order, int)]
+        return picked(jnp.concatenate([jnp.zeros(0), *(g.coordinates(at) for g in self.groups)]), self.order)
+
+
+def touching(joined: Sequence[tuple[int, ...]], bodies: Bodies) -> np.ndarray:
+    """Which velocities act on rows that join these bodies; the ground comes after the last."""
+    table = np.zeros((len(joined), bodies.count + 1), bool)
+    for i, row in enumerate(joined):
+        table[i, list(row)] = True
+    return np.repeat(table[:, :-1], bodies.dof, 1)
 
 
 class Gears(eqx.Module):
@@ -84,6 +100,11 @@ class Rolling(eqx.Module):
         lowest = at.place[np.asarray(self.which)] - self.radius[:, None] * self.lever(at)
         return jnp.sum(self.normal * lowest, 1) - self.offset
 
+    @property
+    def touches(self) -> np.ndarray:
+        """Which velocities let a point slip."""
+        return np.repeat(touching([(i,) for i in self.which], self.bodies), self.normal.shape[1] - 1, 0)
+
     def __call__(self, q: Array, v: Array) -> Array:
         """The velocities with which the lowest points slip."""
         at, rows = poses(q, self.bodies), np.asarray(self.which)
@@ -106,6 +127,19 @@ class Holding(eqx.Module):
     coordinates: Coordinates
     order: tuple[int, ...] = eqx.field(static=True)
 
+    @property
+    def touches(self) -> np.ndarray:
+        """Which velocities act on each row."""
+        d = 2 if self.bodies.dof == 3 else 3
+        rows = [pair for group in self.groups for pair in group.joined for _ in range(KINDS[group.kind].rows(d))]
+        if self.gears is not None:
+            driven = [pair for group in self.coordinates.groups for pair in group.joined]
+            driven = [driven[i] for i in self.coordinates.order]
+            rows += [driven[i] + driven[j] for i, j in self.gears.pairs]
+        if self.rolling is not None:
+            rows += [(i,) for i in self.rolling.which]
+        return touching([rows[i] for i in self.order], self.bodies)
+
     def __call__(self, q: Array) -> Array:
         """One number per row."""
         at = poses(q, self.bodies)
@@ -114,4 +148,4 @@ class Holding(eqx.Module):
             rows.append(self.gears.residuals(self.coordinates(q)))
         if self.rolling is not None:
             rows.append(self.rolling.heights(at))
-        return jnp.concatenate(rows)[np.array(self.order, int)]
+        return picked(jnp.concatenate(rows), self.order)

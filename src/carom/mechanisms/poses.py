@@ -11,6 +11,7 @@ from jaxtyping import Array
 
 from carom.bodies import Bodies
 from carom.mechanisms.equations import At
+from carom.mechanisms.picking import picked
 from carom.mechanisms.rotations import plane_rotation, quaternion_rate, space_rotation
 
 
@@ -38,6 +39,13 @@ def poses(q: Array, bodies: Bodies) -> Poses:
     return Poses(*(jnp.concatenate(pair) for pair in zip(moving, still)))
 
 
+def on_bodies(x: Array, rows: tuple[int, ...]) -> Array:
+    """The rows of the bodies with these numbers, of which the ground is the last; it does not move."""
+    ground = np.asarray(rows) == len(x) - 1
+    found = picked(x[:-1], rows)
+    return found + ground.reshape(-1, *(1,) * (x.ndim - 1)) * x[-1] if ground.any() else found
+
+
 class Side(eqx.Module):
     """One frame per joint, each fixed to a body."""
 
@@ -48,10 +56,9 @@ class Side(eqx.Module):
 
     def at(self, bodies: Poses) -> At:
         """The frames in space, one row per joint."""
-        rows = np.asarray(self.body)
-        turn = bodies.turn[rows]
-        point = bodies.place[rows] + jnp.einsum("kij,kj->ki", turn, self.point)
-        return At(point, turn @ self.axes, bodies.angle[rows] + self.angle)
+        place, turn, angle = (on_bodies(x, self.body) for x in bodies)
+        point = place + jnp.sum(turn * self.point[:, None], 2)
+        return At(point, jnp.sum(turn[..., None] * self.axes[:, None], 2), angle + self.angle)
 
 
 class Kinematics(eqx.Module):
@@ -104,7 +111,7 @@ class Gyroscopic(eqx.Module):
         """The torques, and no forces."""
         del t, q
         omega = self.bodies.velocities(v)[:, 3:]
-        torque = jnp.cross(jnp.einsum("nij,nj->ni", self.inertia, omega), omega)
+        torque = jnp.cross(jnp.sum(self.inertia * omega[:, None], 2), omega)
         return jnp.concatenate([jnp.zeros_like(torque), torque], 1).reshape(-1)
 
 

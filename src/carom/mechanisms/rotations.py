@@ -12,6 +12,19 @@ from carom.arguments import is_traced, numpy_for
 from carom.state import reals
 
 
+def _products(terms: str, count: int, scale: float) -> np.ndarray:
+    """Sums of products, `+wx-yz`, as columns of a matrix: of two quaternions, or of one and a vector."""
+    table = np.zeros((4, count, len(terms.split())))
+    for k, term in enumerate(terms.split()):
+        for sign, a, b in zip(term[::3], term[1::3], term[2::3]):
+            table["wxyz".index(a), ("wxyz" if count == 4 else "xyz").index(b), k] = scale * (1 - 2 * (sign == "-"))
+    return table
+
+
+_TURN = _products("-yy-zz +xy-wz +xz+wy +xy+wz -xx-zz +yz-wx +xz-wy +yz+wx -xx-yy", 4, 1.0).reshape(16, 9)
+_RATE = np.moveaxis(_products("-xx-yy-zz +wx+yz-zy +wy+zx-xz +wz+xy-yx", 3, 0.5), 1, 2).reshape(4, 12)
+
+
 def plane_rotation(angle: Array) -> Array:
     """The matrix of an angle."""
     c, s = jnp.cos(angle), jnp.sin(angle)
@@ -20,21 +33,15 @@ def plane_rotation(angle: Array) -> Array:
 
 def space_rotation(p: Array) -> Array:
     """The matrix of a quaternion of any length: from body axes to those of space."""
-    w, x, y, z = jnp.moveaxis(p, -1, 0)
-    s = 2.0 / jnp.sum(p * p, -1)
-    rows = (
-        (1 - s * (y * y + z * z), s * (x * y - w * z), s * (x * z + w * y)),
-        (s * (x * y + w * z), 1 - s * (x * x + z * z), s * (y * z - w * x)),
-        (s * (x * z - w * y), s * (y * z + w * x), 1 - s * (x * x + y * y)),
-    )
-    return jnp.stack([jnp.stack(row, -1) for row in rows], -2)
+    squares = p[..., :, None] * (p * (2.0 / jnp.sum(p * p, -1, keepdims=True)))[..., None, :]
+    turned = squares.reshape(*p.shape[:-1], 16) @ jnp.asarray(_TURN, p.dtype)
+    return jnp.eye(3, dtype=p.dtype) + turned.reshape(*p.shape[:-1], 3, 3)
 
 
 def quaternion_rate(p: Array, omega: Array) -> Array:
     """p' = p (0, omega) / 2, with the angular velocity in body axes."""
-    w, u = p[..., :1], p[..., 1:]
-    real = -jnp.sum(u * omega, -1, keepdims=True)
-    return 0.5 * jnp.concatenate([real, w * omega + jnp.cross(u, omega)], -1)
+    products = (p @ jnp.asarray(_RATE, p.dtype)).reshape(*p.shape[:-1], 4, 3)
+    return jnp.sum(products * omega[..., None, :], -1)
 
 
 def quaternion(rotation: Any, name: str) -> Any:

@@ -22,6 +22,13 @@ class Rods(eqx.Module):
     anchors: Float[Array, "n 2"]
     length: Array
 
+    @property
+    def touches(self) -> np.ndarray:
+        """Which velocities act on each rod."""
+        n = len(self.anchors)
+        ends = np.concatenate([np.eye(n, dtype=bool), np.eye(n - 1, n, dtype=bool) | np.eye(n - 1, n, 1, dtype=bool)])
+        return np.repeat(ends, 2, 1)
+
     def __call__(self, q: Array) -> Array:
         """One number per rod."""
         B = q.reshape(-1, 2)

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 _ENDS = 16  # unknowns from which levels are tried
+_SMALL = 6  # unknowns of a level up to which its inverse is written out: a call of LAPACK takes longer
 
 
 def levels_of(meets: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -74,9 +75,9 @@ class Factorised(eqx.Module):
 
         def eliminate(X: Array, row: tuple[Array, Array, Array]) -> tuple[Array, tuple[Array, Array, Array]]:
             left, own, right = row
-            inverse = jnp.linalg.inv(own - left @ X)
+            inverse = inverted(own - left @ X)
             X = inverse @ right
-            return X, (inverse, inverse @ left, X)
+            return X, (inverse, left, X)
 
         start = jnp.zeros(middle.shape[1:])
         factors = jax.lax.scan(eliminate, start, (below, middle + filled, above))[1]
@@ -85,12 +86,26 @@ class Factorised(eqx.Module):
     def solve(self, b: Array) -> Array:
         """A^{-1} b."""
         table = np.asarray(self.table)
-        y = jnp.einsum("kij,kj->ki", self.inverse, jnp.pad(b, (0, 1))[table])
-        down = lambda last, row: (row[1] - row[0] @ last,) * 2  # noqa: E731
+        down = lambda last, row: (row[0] @ (row[2] - row[1] @ last),) * 2  # noqa: E731
+        up = lambda last, row: (row[1] - row[0] @ last,) * 2  # noqa: E731
         none = jnp.zeros(table.shape[1])
-        y = jax.lax.scan(down, none, (self.below, y))[1]
-        x = jax.lax.scan(down, none, (self.above, y), reverse=True)[1]
+        y = jax.lax.scan(down, none, (self.inverse, self.below, jnp.pad(b, (0, 1))[table]))[1]
+        x = jax.lax.scan(up, none, (self.above, y), reverse=True)[1]
         return x.reshape(-1)[_places(table, b.size)]
+
+
+def inverted(A: Array) -> Array:
+    """A^{-1}, by elimination with the largest pivot of each column where A is small."""
+    if A.shape[0] > _SMALL:
+        return jnp.linalg.inv(A)
+    w = A.shape[0]
+    table, rows = jnp.concatenate([A, jnp.eye(w)], 1), np.arange(w)
+    for k in range(w):
+        p = jnp.argmax(jnp.where(rows >= k, jnp.abs(table[:, k]), -1.0))
+        row = table[p] / table[p, k]
+        table = jnp.where((rows == p)[:, None], table[k], table)
+        table = jnp.where((rows == k)[:, None], row, table - jnp.where(rows == k, 0.0, table[:, k])[:, None] * row)
+    return table[:, w:]
 
 
 class Cut(eqx.Module):

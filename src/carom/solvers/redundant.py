@@ -99,15 +99,30 @@ def dependent(D: Array, within: float = _DEPENDENT) -> Array:
     none = jnp.zeros((), jnp.int32)
     if D.shape[0] == 0:
         return none
-    length = jnp.sqrt(jnp.sum(D * D, axis=1, keepdims=True))
     if D.shape[0] == 1:
-        return (length[0, 0] == 0).astype(jnp.int32)
-    rows = D / jnp.where(length > 0, length, 1.0)
-    gram = held(times(rows, rows.T))
+        return (jnp.max(jnp.abs(D)) == 0).astype(jnp.int32)
+    gram = _angles(D)
     if is_small(gram):
         return _vanishing(gram, within)
-    least = jnp.min(jnp.diagonal(jnp.linalg.cholesky(gram))) ** 2
-    return rarely(~(least > within), lambda _, gram: gram.shape[0] - _rank(gram, within), none, gram)
+    return rarely(_pivot(gram, within), lambda _, gram: gram.shape[0] - _rank(gram, within), none, gram)
+
+
+def doubtful(D: Array, within: float = _DEPENDENT) -> Array:
+    """Whether some rows of D, two or more of them, depend on others."""
+    gram = _angles(D)
+    return _vanishing(gram, within) > 0 if is_small(gram) else _pivot(gram, within)
+
+
+def _angles(D: Array) -> Array:
+    """The cosines of the angles between the rows of D."""
+    length = jnp.sqrt(jnp.sum(D * D, axis=1, keepdims=True))
+    rows = D / jnp.where(length > 0, length, 1.0)
+    return held(times(rows, rows.T))
+
+
+def _pivot(gram: Array, within: float) -> Array:
+    """Whether a pivot of a positive matrix vanishes."""
+    return ~(jnp.min(jnp.diagonal(jnp.linalg.cholesky(gram, symmetrize_input=False))) ** 2 > within)
 
 
 def _vanishing(gram: Array, within: float) -> Array:
@@ -120,8 +135,8 @@ def _vanishing(gram: Array, within: float) -> Array:
     return count
 
 
-def idle(S: Array) -> Array:
-    """The projection on multipliers that S maps to zero, in units of S: `size P size`, size^2 its diagonal.
+def idle(S: Array) -> tuple[Array, Array]:
+    """The projection on multipliers that S maps to zero, in units of S: `size P size`, size^2 its diagonal; its rank.
 
     P = (d (S + d)^{-1})^4 of the normalised S with a small d: one where S vanishes, nothing elsewhere. S + idle(S) has
     an inverse, which gives the shortest multipliers, each counted in units of the motion that it brings about.
@@ -130,7 +145,8 @@ def idle(S: Array) -> Array:
     both = size[:, None] * size
     P = _IDLE * jnp.linalg.inv(S / both + _IDLE * jnp.asarray(np.eye(S.shape[0])))
     P = P @ P
-    return both * (P @ P)
+    P = P @ P
+    return jnp.round(jnp.trace(P)).astype(jnp.int32), both * P
 
 
 def _rank(gram: Array, within: float) -> Array:

@@ -6,15 +6,16 @@ the reaction is `-G^T lambda - K^T psi`. `v` is the momentum where the system ha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.solvers.colouring import jacobian
 from carom.solvers.levels import Factorised
-from carom.solvers.redundant import dependent, idle
+from carom.solvers.redundant import dependent, doubtful, idle
 from carom.solvers.roots import rarely
 from carom.systems.features import Feature
 
@@ -52,10 +53,17 @@ def reaction(system: Equations, t: Array, q: Array, v: Array, u: Array) -> Array
 
 def directions(system: Equations, t: Array, q: Array, v: Array) -> Array:
     """The rows of G (as they act on velocities) and K: what the multipliers act along."""
+    holds, rolls = (touched(f, v.size) for f in (system.constraints, system.nonholonomic))
     if system.kinematics is not None:
-        return jax.jacfwd(lambda x: velocity_residual(system, t, q, x))(v)
-    G = jax.jacfwd(lambda x: system.constraint(t, x))(q)
-    return jnp.concatenate([G, jax.jacfwd(lambda x: slip(system, t, q, x))(v)])
+        both = None if holds is None or rolls is None else np.concatenate([holds, rolls])
+        return jacobian(lambda x: velocity_residual(system, t, q, x), v, both)
+    G = jacobian(lambda x: system.constraint(t, x), q, holds)
+    return jnp.concatenate([G, jacobian(lambda x: slip(system, t, q, x), v, rolls)])
+
+
+def touched(constraints: Any, n: int) -> np.ndarray | None:
+    """Which velocities each row acts on, (m, n): known of functions that tell by `touches`, and where there is none."""
+    return np.zeros((0, n), bool) if constraints is None else getattr(constraints.fn, "touches", None)
 
 
 def multiplier_count(system: Equations, t: Array, q: Array, v: Array) -> int:
@@ -87,8 +95,7 @@ def accelerations(system: Equations, t: Array, q: Array, v: Array, level: np.nda
     the levels of accelerations and multipliers of a long mechanism.
     """
     equations = Saddle.of(system, t, q, v)
-    redundant = dependent(equations.D)
-    P = ineffective(equations.M, equations.C, equations.D, redundant)
+    redundant, P = ineffective(system, t, q, equations.C, equations.D)
     if level is None:
         z = equations.solved(P)
     else:
@@ -96,13 +103,19 @@ def accelerations(system: Equations, t: Array, q: Array, v: Array, level: np.nda
     return Accelerations(z[: v.size], z[v.size :], redundant, P)
 
 
-def ineffective(M: Array, C: Array, D: Array, redundant: Array) -> Array:
-    """The projection on multipliers that move nothing, in units of the motion; zero if there are none."""
-    m = len(D)
-    if m == 1:
-        return jnp.full((1, 1), redundant, float)  # one row of zeros takes no force
-    none = jnp.zeros((m, m))
-    return rarely(redundant > 0, lambda _, M, C, D: idle(C @ jnp.linalg.solve(M, D.T)), none, M, C, D) if m else none
+def ineffective(system: Equations, t: Array, q: Array, C: Array, D: Array) -> tuple[Array, Array]:
+    """How many rows depend on others, and the projection on multipliers that move nothing, in units of the motion."""
+    m, M = len(D), system.dense_mass_at(t, q)
+    if m < 2:
+        redundant = dependent(D)
+        return redundant, jnp.full((m, m), redundant, float)  # one row of zeros takes no force
+    none = (jnp.zeros((), jnp.int32), jnp.zeros((m, m)))
+    return rarely(doubtful(D), lambda _, M, C, D: idle(C @ over(M, D.T)), none, M, C, D)
+
+
+def over(M: Array, X: Array) -> Array:
+    """M^{-1} X of a matrix, of a diagonal or of one number."""
+    return jnp.linalg.solve(M, X) if M.ndim == 2 else X / jnp.reshape(M, (-1, 1))
 
 
 def _as_a_whole(_: Array, equations: Saddle, P: Array) -> Array:

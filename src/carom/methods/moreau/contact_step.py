@@ -13,11 +13,11 @@ from carom.solvers.contact_problem import TINY, ContactProblem, contact_problem
 from carom.solvers.contact_solver import AbstractContactSolver, ContactResult, direction_once
 from carom.solvers.directions import AbstractDirections, DenseDelassus
 from carom.solvers.newton import Settled, iterated
-from carom.solvers.redundant import dependent, idle
+from carom.solvers.redundant import dependent
 from carom.solvers.roots import rarely, rooted
 from carom.solvers.small import inverse_small, times
 from carom.state import Info, State
-from carom.systems.constrained import directions, mass_matrix, velocity_residual
+from carom.systems.constrained import directions, ineffective, velocity_residual
 from carom.systems.contact_rows import ContactRows, contact_rows, element_limits, events, over_mass
 from carom.systems.system import System
 
@@ -203,8 +203,6 @@ class Joined(eqx.Module):
 
 def _lost(_: tuple[Array, Array], system: System, start: State) -> tuple[Array, Array]:
     """`idle` of the constraints at the start of a step, and how many depend on others."""
-    at = (system, start.t, start.q, start.v)
-    D = directions(*at)
-    S = D @ jnp.linalg.solve(mass_matrix(system, start.t, start.q, start.v.size), D.T)
-    redundant = dependent(D)
-    return jnp.where(redundant > 0, idle(S), 0.0), redundant
+    D = directions(system, start.t, start.q, start.v)
+    redundant, P = ineffective(system, start.t, start.q, D, D)
+    return P, redundant

@@ -17,8 +17,9 @@ from carom.systems.constrained import directions, mass_matrix, multiplier_count,
 from carom.systems.features import Feature
 from carom.systems.system import System
 
-_LONG = 80  # velocities and constraints from which levels are looked for
-_NARROW = 0.2  # of these, the most in one level: beyond, whole matrices are as fast
+_LONG = 300  # rows of a whole matrix from which levels are looked for
+_WHOLE = 0.042  # ns per row of a whole matrix, cubed, to factorise it
+_LEVEL, _BLOCK, _TURNED = 0.94, 30.0, 370.0  # ns per unknown of a level, cubed and squared, the latter with kinematics
 _ASIDE = 1e-2  # relative to the largest coordinate: how far from the start dependences are looked at too
 
 
@@ -40,13 +41,14 @@ class Links(NamedTuple):
         return np.concatenate([*each[:2], np.asarray(self.velocities, int), each[2]])
 
 
-def links(system: System, state: State) -> Links | None:
-    """The levels of a long mechanism whose constraints are independent, if they are narrow."""
-    n = state.v.size
-    if 2 * n < _LONG:  # independent constraints are no more than velocities; to count them takes a trace
+def links(system: System, state: State, stages: int, strategy: str) -> Links | None:
+    """The levels of a long mechanism whose constraints are independent, if they are faster than whole matrices."""
+    n, turns = state.v.size, 0 if system.kinematics is None else state.q.size
+    rows = lambda m: stages * (n + m + turns) + n if strategy == "full" else stages * m  # noqa: E731
+    if rows(n) < _LONG:  # independent constraints are no more than velocities; to count them takes a trace
         return None
     m = multiplier_count(system, state.t, state.q, state.v)
-    if m == 0 or n + m < _LONG or {Feature.HAMILTONIAN, Feature.MULTIPLIER_FORCES} & system.features:
+    if m == 0 or rows(m) < _LONG or {Feature.HAMILTONIAN, Feature.MULTIPLIER_FORCES} & system.features:
         return None
     away = _ASIDE * np.max(np.abs(state.q)) * np.random.default_rng(0).standard_normal(state.q.size)
     seen = [_dependences(system, state.moved(state.t, state.q + x, state.v)) for x in (0.0, away)]
@@ -54,9 +56,11 @@ def links(system: System, state: State) -> Links | None:
     if redundant:
         return None
     level = levels_of(meets | (touches.T.astype(int) @ touches > 0), np.ones(len(meets)))
-    rows = np.where(touches, level, -1).max(1)
-    widest = np.bincount(np.concatenate([level[:n], rows])).max()
-    return Links(*(tuple(x.tolist()) for x in (level[:n], rows, level[n:]))) if widest <= _NARROW * (n + m) else None
+    last = np.where(touches, level, -1).max(1)
+    found = Links(*(tuple(x.tolist()) for x in (level[:n], last, level[n:])))
+    widths = np.bincount(found.of_unknowns(stages))
+    along = widths.size * widths.max() ** 2 * (_LEVEL * widths.max() + (_TURNED if turns else _BLOCK))
+    return found if along < _WHOLE * rows(m) ** 3 else None
 
 
 @compiled

@@ -9,6 +9,7 @@ nothing at the start of the step.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import equinox as eqx
@@ -131,7 +132,7 @@ class Structured(eqx.Module):
     M_inv: Array
     D: Float[Array, "s m n"]
     factors: tuple[Array, Array]
-    Q: Float[Array, "s nq"]
+    turned: Turned | None
 
     @classmethod
     def of(cls, equations: StageEquations, guess: Unknowns) -> Structured:
@@ -141,48 +142,58 @@ class Structured(eqx.Module):
         M = system.dense_mass_at(t, q)
         M_inv = jnp.linalg.inv(M) if M.ndim == 2 else jnp.diag(jnp.broadcast_to(1.0 / M, (n,)))
         Q = equations.q + h * combine(equations.kinematic, equations.rates(guess))
+        turned = None if guess.W is None else Turned.of(equations, Q, guess.V)
         if not has_constraints(system):
-            return cls(M_inv, jnp.zeros((base.stages, 0, n)), (jnp.zeros((0, 0)), jnp.zeros(0, jnp.int32)), Q)
+            return cls(M_inv, jnp.zeros((base.stages, 0, n)), (jnp.zeros((0, 0)), jnp.zeros(0, jnp.int32)), turned)
         D = jax.vmap(lambda *z: directions(system, *z))(equations.times, Q, guess.V)
-        S = jnp.einsum("imn,jkn->ijmk", D @ M_inv, D)
-        K = jnp.asarray(equations.levels)[:, :, None, None]
-        lower = K * jnp.concatenate([S[1:], S[-1:]])
+        s, m, _ = D.shape
+        ends = jnp.concatenate([D[1:], D[-1:]])
+        S = ((ends @ M_inv).reshape(s * m, n) @ D.reshape(s * m, n).T).reshape(s, m, s, m)
+        K = jnp.asarray(equations.levels)[:, None, :, None]
+        lower = K * (S + equations.idle[:, None])
         if system.nonholonomic is not None:
             g, a = equations.holonomic, equations.parts[-1]
-            lower = lower.at[:-1, :, g:].set(jnp.einsum("kl,lj,ljmn->kjmn", equations.moments, a, S[:, :, g:]))
-        lower = jnp.moveaxis(lower + K * equations.idle, 1, 2)
-        size = base.stages * D.shape[1]
-        return cls(M_inv, D, jax.scipy.linalg.lu_factor(lower.reshape(size, size)), Q)
+            rolls = jnp.einsum("kl,lj,lmn,jin->kmji", equations.moments, a, D[:, g:] @ M_inv, D)
+            lower = lower.at[:-1, g:].set(rolls + K[:-1] * equations.idle[g:, None])
+        return cls(M_inv, D, jax.scipy.linalg.lu_factor(lower.reshape(s * m, s * m)), turned)
 
     def direction(self, equations: StageEquations, r: Unknowns) -> Unknowns:
         """The update that removes r."""
         base, h, D = equations.base, equations.h, self.D
         V, v1 = r.V @ self.M_inv, self.M_inv @ r.v1
         if not D.size:
-            return Unknowns(V, r.U, v1, self.rates(equations, r, V))
+            return Unknowns(V, r.U, v1, self.rates(r, V))
         lower = jnp.concatenate([along(D[1:], jnp.asarray(base.A[1:]) @ V), along(D[-1:], v1[None])])
         if equations.system.nonholonomic is not None:
             g = equations.holonomic
             lower = lower.at[:-1, g:].set(equations.moments @ along(D[:, g:], V))
-        if r.W is not None:
-            lower = lower.at[:-1, : equations.holonomic].add(self.carried(equations, jnp.asarray(base.A[1:]) @ r.W))
+        if self.turned is not None and r.W is not None:
+            lower = lower.at[:-1, : equations.holonomic].add(self.turned.carried(jnp.asarray(base.A[1:]) @ r.W))
         U = jax.scipy.linalg.lu_solve(self.factors, (lower / h - r.U).ravel()).reshape(r.U.shape)
         pull = h * jnp.einsum("smn,sm->sn", D, U)
         V, v1 = V - combine(equations.parts[-1], pull) @ self.M_inv, v1 - (jnp.asarray(base.b) @ pull) @ self.M_inv
-        return Unknowns(V, U, v1, self.rates(equations, r, V))
+        return Unknowns(V, U, v1, self.rates(r, V))
 
-    def carried(self, equations: StageEquations, moved: Array) -> Array:
-        """G of the stages from the second on, times motions of the coordinates."""
-        system = equations.system
-        push = lambda t, q, x: jax.jvp(lambda y: system.constraint(t, y), (q,), (x,))[1]  # noqa: E731
-        return jax.vmap(push)(equations.times[1:], self.Q[1:], moved)
-
-    def rates(self, equations: StageEquations, r: Unknowns, V: Array) -> Array | None:
+    def rates(self, r: Unknowns, V: Array) -> Array | None:
         """The update of the stage rates, if they are unknown."""
-        if r.W is None:
-            return None
-        rate = jax.vmap(equations.system.rate)
-        return r.W + rate(equations.times, self.Q, V) - rate(equations.times, self.Q, jnp.zeros_like(V))
+        return None if self.turned is None or r.W is None else r.W + self.turned.rates(V)
+
+
+class Turned(eqx.Module):
+    """Linear maps at the stages Q, where rates are not velocities.
+
+    `carried` is G of the stages from the second on, times motions of the coordinates; `rates` those of velocities.
+    """
+
+    carried: Callable[[Array], Array]
+    rates: Callable[[Array], Array]
+
+    @classmethod
+    def of(cls, equations: StageEquations, Q: Array, V: Array) -> Turned:
+        """The maps at these coordinates."""
+        system, times = equations.system, equations.times
+        carried = jax.linearize(lambda x: jax.vmap(system.constraint)(times[1:], x), Q[1:])[1]
+        return cls(carried, jax.linearize(lambda x: jax.vmap(system.rate)(times, Q, x), V)[1])
 
 
 class Linked(eqx.Module):
