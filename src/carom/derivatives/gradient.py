@@ -141,7 +141,7 @@ def _made(loss: Any, asked: Asked, numbers: Any, biased: bool, bar: Progress, be
     for i, (line, way) in enumerate(zip(reversed(run.lines[:-1]), reversed(run.ways))):
         look()
         again = way is None
-        more, ct_x = _back(chunk_with_way_back(asked, numbers, line, run.together)[2] if again else way, ct_x)
+        more, ct_x = _back(chunk_with_way_back(asked, numbers, line)[2] if again else way, ct_x)
         ct_numbers = jax.tree.map(jnp.add, ct_numbers, more)
         jax.block_until_ready(ct_x)
         bar.update(begun + 1.0 + (i + 1) / len(run.lines), run.steps)
