@@ -19,12 +19,11 @@ from carom.running.progress import Progress
 from carom.running.signals import look
 from carom.state import SimulationError, State, Status
 
-_WAYS = 32  # chunks whose rows are kept for the way back
 _UNKNOWN = 1e-6  # of the coordinates: their error where nothing is known about it
 
 
 class Passed(NamedTuple):
-    """A run: the lines before its chunks and at the end, ways back through the last chunks, what was seen, its end."""
+    """A run: the lines before its chunks and at the end, ways back through the first chunks, what was seen, its end."""
 
     lines: list[Line]
     ways: list[Any]
@@ -33,19 +32,20 @@ class Passed(NamedTuple):
     steps: int
 
 
-def passed(asked: Asked, numbers: Any, biased: bool, bar: Progress, begun: float, chunk: Any) -> Passed:
-    """Run to the end, by `plain_chunk` or by `chunk_with_way_back`; a run that fails raises with what was reached."""
+def passed(asked: Asked, numbers: Any, biased: bool, bar: Progress, begun: float, most_ways: int) -> Passed:
+    """Run to the end, with ways back through at most so many chunks; a run that fails raises with what was reached."""
     look()
-    line = _start(asked, numbers)
-    lines, ways, going, status, steps = [line], [], True, Status.OK, 0
+    lines, ways, together, going, status, steps = [_start(asked, numbers)], [], None, True, Status.OK, 0
     while going:
-        line, summary, way = chunk(asked, numbers, lines[-1])
+        if len(ways) < most_ways:
+            line, summary, way = chunk_with_way_back(asked, numbers, lines[-1])
+        else:
+            (line, summary), way = _chunk(asked, numbers, lines[-1], together), None
         t, t1, going, status, steps = np.asarray(summary).tolist()
         look()
         lines.append(line)
         ways.append(way)
-        if len(ways) > _WAYS:
-            ways[-1 - _WAYS] = None  # made again on the way back
+        together = int(steps) if way is not None and together is None else together
         bar.update(begun + (t / t1 if t1 else 1.0), int(steps))
     state, along, watch = _reached(asked, numbers, line)
     if status != Status.OK:
@@ -81,23 +81,23 @@ def back_to_start(asked: Asked, numbers: Any, ct: Array) -> Any:
 
 
 @compiled
-def plain_chunk(asked: Asked, numbers: Any, line: Line) -> tuple[Line, Array, None]:
-    """The line behind a chunk; time, its end, whether the run goes on, the status, steps; and no way back."""
-    x, (i, summary) = _behind(asked, line.i)(numbers, line.x)
-    return Line(x, i), summary, None
+def _chunk(asked: Asked, numbers: Any, line: Line, most: int | None) -> tuple[Line, Array]:
+    """The line behind a chunk; time, its end, whether the run goes on, the status, steps."""
+    x, (i, summary) = _behind(asked, line.i, most)(numbers, line.x)
+    return Line(x, i), summary
 
 
 @compiled
 def chunk_with_way_back(asked: Asked, numbers: Any, line: Line) -> tuple[Line, Array, Any]:
     """The same with the way back: from a cotangent behind the chunk to those of the parameters, and before it."""
-    x, way, (i, summary) = jax.vjp(_behind(asked, line.i), numbers, line.x, has_aux=True)
+    x, way, (i, summary) = jax.vjp(_behind(asked, line.i, None), numbers, line.x, has_aux=True)
     return Line(x, i), summary, way
 
 
-def _behind(asked: Asked, i: Array) -> Any:
+def _behind(asked: Asked, i: Array, most: int | None) -> Any:
     def end(numbers: Any, x: Array) -> tuple[Array, Any]:
         course, state = course_with(asked, numbers)
-        carry = walk(course, carry_with(course, state, Line(x, i)), None)
+        carry = walk(course, carry_with(course, state, Line(x, i)), most)
         status = ended(course, carry)[1]
         going = status == Status.MAX_STEPS_REACHED
         status = jnp.where(going, Status.OK, status)
