@@ -45,14 +45,8 @@ class Jacobians:
         program = jax.make_jaxpr(pushed)(given, parts, line.i, (given[0], parts))
         names = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(parts)]
         many = len(names)
-        follows = _following(program.jaxpr, len(tangents))[-many:]
-        wanted, more = None, [name.startswith((".state", ".kept")) for name in names]
-        while wanted != more:  # and what these depend on
-            wanted = more
-            self.changes = [w and f for w, f in zip(wanted, follows)]  # of the parts behind a step
-            jaxpr, used = dce_jaxpr(program.jaxpr, [True] * (many + 1) + self.changes)
-            self.matters = used[-len(tangents) :]  # of (moving, parts)
-            more = [w or m for w, m in zip(wanted, self.matters[-many:])]
+        jaxpr, used, self.changes = _relevant(program.jaxpr, names, len(tangents))  # parts that a step changes
+        self.matters = used[-len(tangents) :]  # of (moving, parts)
         self.sizes = [x.size for x in tangents], [x.size for x in tangents[-many:]]
         shapes = [x.shape for x, matters in zip(tangents, self.matters) if matters]
         step = jaxpr_as_fun(ClosedJaxpr(jaxpr, program.consts))
@@ -102,6 +96,19 @@ class Jacobians:
 def _split(x: Array, sizes: Iterable[int]) -> list[Array]:
     ends = np.cumsum([0, *sizes])
     return [x[a:b] for a, b in itertools.pairwise(ends)]
+
+
+def _relevant(jaxpr: Any, names: list[str], last: int) -> tuple[Any, list[bool], list[bool]]:
+    """A program without what no place and nothing gathered depends on, the arguments it uses, the parts it changes."""
+    many, follows = len(names), _following(jaxpr, last)[-len(names) :]
+    wanted = [name.startswith((".state", ".kept")) for name in names]
+    while True:
+        changes = [w and f for w, f in zip(wanted, follows)]
+        lean, used = dce_jaxpr(jaxpr, [True] * (many + 1) + changes)
+        more = [w or u for w, u in zip(wanted, used[-many:])]
+        if more == wanted:
+            return lean, used, changes
+        wanted = more
 
 
 def _following(jaxpr: Any, last: int) -> list[bool]:

@@ -47,7 +47,7 @@ def passed(asked: Asked, numbers: Any, biased: bool, bar: Progress, begun: float
         ways.append(way)
         together = int(steps) if way is not None and together is None else together
         bar.update(begun + (t / t1 if t1 else 1.0), int(steps))
-    state, along, watch = _reached(asked, numbers, line)
+    state, along, watch = _reached(asked, numbers, lines[-1])
     if status != Status.OK:
         raise_failure(asked, Status(int(status)), state, int(steps))
     method = asked.method
