@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import carom
-from carom.derivatives import passing
+from carom.derivatives import gradient, walk
 from carom.methods.base import AbstractMethod, Derivative
 from carom.names import kinds
 
@@ -53,7 +53,9 @@ def _truth(p):
 
 @pytest.fixture
 def short_chunks(monkeypatch):
-    monkeypatch.setattr(passing, "_MOST", 16)
+    """Two chunks of 32 steps: the way back through one is kept, the other is made again."""
+    monkeypatch.setattr(walk, "_BYTES", 1.0)
+    monkeypatch.setattr(gradient, "_WAYS", 1)
 
 
 def test_a_gradient_in_chunks_is_that_of_the_motion_and_of_what_is_gathered(short_chunks):

@@ -28,6 +28,8 @@ from carom.running.signals import deferred, look
 from carom.state import State, shortened
 from carom.stepping.base import AbstractStepping
 
+_WAYS = 32  # chunks of a few megabytes whose derivatives are kept
+
 
 @dataclass(frozen=True)
 class Gradient:
@@ -64,9 +66,9 @@ def gradient(
 ) -> Gradient:
     """The gradient of `loss` with respect to all parameters, as exact as the run, through impacts and friction.
 
-    The run is made in chunks, its state noted before each of them, and their derivatives kept. Chunks of a long run, of
-    which the last few are kept, are made again on the way back: memory does not grow with the length of the run, and
-    thousands of parameters cost as much as one.
+    The run is made in chunks, its state noted before each of them. Derivatives of the first ones are kept, further ones
+    are made again on the way back: memory does not grow with the length of the run, and thousands of parameters cost as
+    much as one.
 
     Args:
         loss: function of the last `State`, or of (state, along) where `along` is given; returns one number.
@@ -136,12 +138,12 @@ def _not_finite(value: Any, found: Any) -> list[str]:
 
 def _made(loss: Any, asked: Asked, numbers: Any, biased: bool, bar: Progress, begun: float) -> tuple[Passed, Any, Any]:
     """A run, the value of its loss, and the gradient of that."""
-    run = passed(asked, numbers, biased, bar, begun, chunk_with_way_back)
+    run = passed(asked, numbers, biased, bar, begun, _WAYS)
     value, (ct_numbers, ct_x) = _loss(loss, asked, numbers, run.lines[-1])
     for i, (line, way) in enumerate(zip(reversed(run.lines[:-1]), reversed(run.ways))):
         look()
         again = way is None
-        more, ct_x = _back(chunk_with_way_back(asked, numbers, line, run.together)[2] if again else way, ct_x)
+        more, ct_x = _back(chunk_with_way_back(asked, numbers, line)[2] if again else way, ct_x)
         ct_numbers = jax.tree.map(jnp.add, ct_numbers, more)
         jax.block_until_ready(ct_x)
         bar.update(begun + 1.0 + (i + 1) / len(run.lines), run.steps)

@@ -6,14 +6,16 @@ step: most numbers of a carry (memories of searches, sizes of steps) have no der
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterable
+from itertools import compress
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
+from jax.extend.core import ClosedJaxpr, Literal, jaxpr_as_fun
 from jax.flatten_util import ravel_pytree
 from jax.interpreters.partial_eval import dce_jaxpr
 from jaxtyping import Array
@@ -23,44 +25,47 @@ from carom.derivatives.tape import Columns, Given, in_one_call, pieces_of
 
 
 class Jacobians:
-    """Steps of one kind: `after(numbers, wholes, parts, i)` is the line behind one from a line that is `i` and `parts`.
+    """Steps of one kind: `after(numbers, wholes, parts, i)` is what is behind one from a line that is `i` and `parts`.
 
     `parts_of` takes the numbers of a line apart.
     """
 
-    def __init__(self, after: Callable[..., Line], parts_of: Callable[[Array], Any], given: Given, line: Line):
-        def pushed(given: Given, parts: Any, i: Array, tangents: Any) -> tuple[Array, Array, Array]:
+    def __init__(self, after: Callable[..., Any], parts_of: Callable[[Array], Any], given: Given, line: Line):
+        def pushed(given: Given, parts: Any, i: Array, tangents: Any) -> tuple[Any, Array, Any]:
             moving, still, wholes = given
 
-            def end(moving: Any, parts: Any) -> tuple[Array, Array]:
-                new = after(eqx.combine(moving, still), wholes, parts, i)
-                return new.x, new.i
+            def end(moving: Any, parts: Any) -> tuple[Any, Array]:
+                return after(eqx.combine(moving, still), wholes, parts, i)
 
-            x, dx, i = jax.jvp(end, (moving, parts), tangents, has_aux=True)
-            return x, i, dx
+            parts, d_parts, i = jax.jvp(end, (moving, parts), tangents, has_aux=True)
+            return parts, i, d_parts
 
-        parts = parts_of(line.x)
-        tangents = (given[0], parts)
-        program = jax.make_jaxpr(pushed)(given, parts, line.i, tangents)
-        jaxpr, used = dce_jaxpr(program.jaxpr, [True] * len(program.jaxpr.outvars))
-        self.parts_of, step = parts_of, jaxpr_as_fun(ClosedJaxpr(jaxpr, program.consts))
-        leaves = jax.tree.leaves(tangents)
-        first = len(used) - len(leaves)
-        ends = np.cumsum([x.size for x in leaves])
-        moved = [k for k, is_used in enumerate(used[first:]) if is_used]
-        spans = [np.arange(ends[k] - leaves[k].size, ends[k]) for k in moved]
-        self.columns = np.concatenate([np.zeros(0, int), *spans])  # of (moving, x) that anything depends on
-        shapes = [leaves[k].shape for k in moved]
-        cuts = np.cumsum([span.size for span in spans])[:-1]
+        self.parts_of, parts = parts_of, parts_of(line.x)
+        tangents = jax.tree.leaves((given[0], parts))
+        program = jax.make_jaxpr(pushed)(given, parts, line.i, (given[0], parts))
+        names = [jax.tree_util.keystr(path) for path, _ in jax.tree_util.tree_leaves_with_path(parts)]
+        many = len(names)
+        jaxpr, used, self.changes = _relevant(program.jaxpr, names, len(tangents))  # parts that a step changes
+        self.matters = used[-len(tangents) :]  # of (moving, parts)
+        self.sizes = [x.size for x in tangents], [x.size for x in tangents[-many:]]
+        shapes = [x.shape for x, matters in zip(tangents, self.matters) if matters]
+        step = jaxpr_as_fun(ClosedJaxpr(jaxpr, program.consts))
+        width, height = (sum(compress(*pair)) for pair in zip(self.sizes, (self.matters, self.changes)))
 
-        def taken(numbers: list[Array]) -> tuple[Array, Array, Array]:
-            identity = jnp.split(jnp.asarray(np.eye(self.columns.size)), cuts, axis=1)
+        def taken(numbers: list[Array]) -> tuple[list[Array], Array, Array]:
+            cuts = np.cumsum([int(np.prod(shape)) for shape in shapes])[:-1]
+            identity = jnp.split(jnp.asarray(np.eye(width)), cuts, axis=1)
             basis = [d.reshape(-1, *shape) for d, shape in zip(identity, shapes)]
-            kept = [x for x, is_used in zip(numbers, used) if is_used]
-            return jax.vmap(lambda *d: tuple(step(*kept, *d)), out_axes=(None, None, 1))(*basis)
+            kept = list(compress(numbers, used))
+
+            def pushed(*d: Array) -> tuple[list[Array], Array, Array]:
+                found = step(*kept, *d)
+                return found[:many], found[many], jnp.concatenate([jnp.zeros(0), *map(jnp.ravel, found[many + 1 :])])
+
+            return jax.vmap(pushed, out_axes=(None, None, 1))(*basis)
 
         self.taken = jax.jit(taken)
-        self.widths = [[line.x.size, line.x.size * self.columns.size], [line.i.size]]
+        self.widths = [[line.x.size, height * width], [line.i.size]]
 
     @property
     def in_one_call(self) -> int:
@@ -69,12 +74,47 @@ class Jacobians:
 
     def take(self, given: Given, line: Line) -> tuple[Line, Line]:
         """The line behind a step, and the row that it leaves: the line before it, and its Jacobian."""
-        x, i, J = self.taken(jax.tree.leaves((given, self.parts_of(line.x), line.i)))
+        parts, i, J = self.taken(jax.tree.leaves((given, self.parts_of(line.x), line.i)))
+        x = jnp.concatenate([jnp.ravel(part) for part in parts])
         return Line(x, i), Line(jnp.concatenate([line.x, J.ravel()]), line.i)
 
     def push(self, given: Given, columns: Columns) -> Callable[..., Array]:
         """The linear part of the step that left this row."""
         del given
         x, J = pieces_of(columns[0], self.widths[0])
-        J = J.reshape(x.size, -1)
-        return lambda d_moving, dx: jnp.sum(J * ravel_pytree((d_moving, dx))[0][self.columns], axis=1)
+        before, behind = self.sizes
+        J = J.reshape(sum(compress(behind, self.changes)), -1)
+
+        def pushed(d_moving: Any, dx: Array) -> Array:
+            d = compress(_split(ravel_pytree((d_moving, dx))[0], before), self.matters)
+            changed = iter(_split(jnp.sum(J * jnp.concatenate(list(d)), axis=1), compress(behind, self.changes)))
+            return jnp.concatenate([next(changed) if c else jnp.zeros(n) for c, n in zip(self.changes, behind)])
+
+        return pushed
+
+
+def _split(x: Array, sizes: Iterable[int]) -> list[Array]:
+    ends = np.cumsum([0, *sizes])
+    return [x[a:b] for a, b in itertools.pairwise(ends)]
+
+
+def _relevant(jaxpr: Any, names: list[str], last: int) -> tuple[Any, list[bool], list[bool]]:
+    """A program without what no place and nothing gathered depends on, the arguments it uses, the parts it changes."""
+    many, follows = len(names), _following(jaxpr, last)[-len(names) :]
+    wanted = [name.startswith((".state", ".kept")) for name in names]
+    while True:
+        changes = [w and f for w, f in zip(wanted, follows)]
+        lean, used = dce_jaxpr(jaxpr, [True] * (many + 1) + changes)
+        more = [w or u for w, u in zip(wanted, used[-many:])]
+        if more == wanted:
+            return lean, used, changes
+        wanted = more
+
+
+def _following(jaxpr: Any, last: int) -> list[bool]:
+    """Which results follow from the last so many arguments."""
+    follow = set(jaxpr.invars[-last:])
+    for equation in jaxpr.eqns:
+        if any(v in follow for v in equation.invars if not isinstance(v, Literal)):
+            follow.update(equation.outvars)
+    return [not isinstance(v, Literal) and v in follow for v in jaxpr.outvars]

@@ -19,40 +19,35 @@ from carom.running.progress import Progress
 from carom.running.signals import look
 from carom.state import SimulationError, State, Status
 
-_BYTES = 32e6  # of the rows of one chunk
-_WAYS = 8  # chunks whose rows are kept for the way back
-_NARROW, _WIDER = 128, (32, 2)  # numbers of a line up to which a row may hold so many times as many, else fewer
-_MOST, _LEAST = 8192, 16  # steps of one chunk
 _UNKNOWN = 1e-6  # of the coordinates: their error where nothing is known about it
 
 
 class Passed(NamedTuple):
-    """A run: the lines before its chunks and at the end, ways back through the last chunks, what was seen, its end."""
+    """A run: the lines before its chunks and at the end, ways back through the first chunks, what was seen, its end."""
 
     lines: list[Line]
     ways: list[Any]
     watch: Watch
     end: tuple[State, dict[str, float] | None]
     steps: int
-    together: int
 
 
-def passed(asked: Asked, numbers: Any, biased: bool, bar: Progress, begun: float, chunk: Any) -> Passed:
-    """Run to the end, by `plain_chunk` or by `chunk_with_way_back`; a run that fails raises with what was reached."""
+def passed(asked: Asked, numbers: Any, biased: bool, bar: Progress, begun: float, most_ways: int) -> Passed:
+    """Run to the end, with ways back through at most so many chunks; a run that fails raises with what was reached."""
     look()
-    line = _start(asked, numbers)
-    together = steps_together(line.x.size + line.i.size)
-    lines, ways, going, status, steps = [line], [], True, Status.OK, 0
+    lines, ways, together, going, status, steps = [_start(asked, numbers)], [], None, True, Status.OK, 0
     while going:
-        line, summary, way = chunk(asked, numbers, lines[-1], together)
+        if len(ways) < most_ways:
+            line, summary, way = chunk_with_way_back(asked, numbers, lines[-1])
+        else:
+            (line, summary), way = _chunk(asked, numbers, lines[-1], together), None
         t, t1, going, status, steps = np.asarray(summary).tolist()
         look()
         lines.append(line)
         ways.append(way)
-        if len(ways) > _WAYS:
-            ways[-1 - _WAYS] = None  # made again on the way back
+        together = int(steps) if way is not None and together is None else together
         bar.update(begun + (t / t1 if t1 else 1.0), int(steps))
-    state, along, watch = _reached(asked, numbers, line)
+    state, along, watch = _reached(asked, numbers, lines[-1])
     if status != Status.OK:
         raise_failure(asked, Status(int(status)), state, int(steps))
     method = asked.method
@@ -60,12 +55,7 @@ def passed(asked: Asked, numbers: Any, biased: bool, bar: Progress, begun: float
         msg = refusal(built(asked.build, numbers)[0], method)
         raise ValueError(f"{msg} ({int(watch.events)} contact events happened in this run)")  # noqa: EM102
     along = None if along is None else {name: float(x) for name, x in along.items()}
-    return Passed(lines, ways, watch, (state, along), int(steps), together)
-
-
-def steps_together(width: int) -> int:
-    """Steps of one chunk for lines of this width."""
-    return int(np.clip(_BYTES / (8 * width * _WIDER[width > _NARROW]), _LEAST, _MOST))
+    return Passed(lines, ways, watch, (state, along), int(steps))
 
 
 def raise_failure(asked: Asked, status: Status, state: State, steps: int) -> NoReturn:
@@ -91,20 +81,20 @@ def back_to_start(asked: Asked, numbers: Any, ct: Array) -> Any:
 
 
 @compiled
-def plain_chunk(asked: Asked, numbers: Any, line: Line, most: int) -> tuple[Line, Array, None]:
-    """The line behind a chunk; time, its end, whether the run goes on, the status, steps; and no way back."""
+def _chunk(asked: Asked, numbers: Any, line: Line, most: int | None) -> tuple[Line, Array]:
+    """The line behind a chunk; time, its end, whether the run goes on, the status, steps."""
     x, (i, summary) = _behind(asked, line.i, most)(numbers, line.x)
-    return Line(x, i), summary, None
+    return Line(x, i), summary
 
 
 @compiled
-def chunk_with_way_back(asked: Asked, numbers: Any, line: Line, most: int) -> tuple[Line, Array, Any]:
+def chunk_with_way_back(asked: Asked, numbers: Any, line: Line) -> tuple[Line, Array, Any]:
     """The same with the way back: from a cotangent behind the chunk to those of the parameters, and before it."""
-    x, way, (i, summary) = jax.vjp(_behind(asked, line.i, most), numbers, line.x, has_aux=True)
+    x, way, (i, summary) = jax.vjp(_behind(asked, line.i, None), numbers, line.x, has_aux=True)
     return Line(x, i), summary, way
 
 
-def _behind(asked: Asked, i: Array, most: int) -> Any:
+def _behind(asked: Asked, i: Array, most: int | None) -> Any:
     def end(numbers: Any, x: Array) -> tuple[Array, Any]:
         course, state = course_with(asked, numbers)
         carry = walk(course, carry_with(course, state, Line(x, i)), most)

@@ -14,7 +14,7 @@ import numpy as np
 from carom.arguments import users_frame, whole
 from carom.derivatives.asked import Asked, asked_for, coarser, course_with, differences, parameters_of
 from carom.derivatives.final import End, end_of
-from carom.derivatives.passing import passed, plain_chunk, raise_failure, told_of
+from carom.derivatives.passing import passed, raise_failure, told_of
 from carom.derivatives.until import AbstractUntil
 from carom.methods.base import AbstractMethod
 from carom.running.asking import chosen_stepping
@@ -75,14 +75,14 @@ def sensitivity(
     times = None if save_at is None else np.asarray(reals(save_at, "save_at", "a list of times"), float)
     most, less = whole(max_steps, "max_steps", 1), coarser(chosen)
     with deferred():
-        run = passed(asked, numbers, allow_biased, Progress(), 0.0, plain_chunk)
+        run = passed(asked, numbers, allow_biased, Progress(), 0.0, 0)
         if run.steps > most:
             raise_failure(asked, Status.MAX_STEPS_REACHED, run.end[0], run.steps)
         jacobian, end = _slopes(asked, numbers, times, most)
         error = rough = None
         if check and less is not None:
             other = asked._replace(stepping=less)
-            rough = passed(other, numbers, allow_biased, Progress(), 0.0, plain_chunk)
+            rough = passed(other, numbers, allow_biased, Progress(), 0.0, 0)
             error = differences(jacobian.state, _slopes(other, numbers, times, most)[0].state)
     told = told_of(asked, numbers, run, rough)
     for text in told:

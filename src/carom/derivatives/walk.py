@@ -20,7 +20,7 @@ from jaxtyping import Array
 
 from carom.derivatives.along import AbstractAlong
 from carom.derivatives.jacobians import Jacobians
-from carom.derivatives.lines import Line, bare
+from carom.derivatives.lines import Line, bare, taken_apart
 from carom.derivatives.tape import Columns, Given, Steps
 from carom.derivatives.until import AbstractUntil, Left
 from carom.derivatives.watch import Watch
@@ -31,6 +31,8 @@ from carom.state import Carry, Row, State, Status
 
 _BLOCK = 32  # steps that are skipped together behind the last one
 _FEW = 24  # numbers by which a step is differentiated forward
+_BYTES = 8e6  # of the rows of a chunk
+_LONGEST = 8192  # steps of a chunk
 
 
 class Course(NamedTuple):
@@ -87,7 +89,7 @@ def one_step(course: Course, carry: Carry) -> Carry:
     if course.ends.shape[0] > 2:  # jumps behind the end are segments of no length
         new = eqx.tree_at(lambda c: c.done, new, new.done | (new.state.t >= course.ends[-1]))
     if watch is not None:
-        watch = watch.after(*held((course.problem, carry, new, row)))
+        watch = held(watch).after(*held((course.problem, carry, new, row)))
     return eqx.tree_at(lambda c: c.kept, new, Gathered(left, along, watch), is_leaf=lambda x: x is None)
 
 
@@ -140,10 +142,11 @@ def shaped_carry(course: Course, state: State) -> Carry:
     return jax.tree.map(blank, shapes)
 
 
-def walk(course: Course, carry: Carry, most: int, refused: str | None = None) -> Carry:
+def walk(course: Course, carry: Carry, most: int | None, refused: str | None = None) -> Carry:
     """The carry after at most so many steps from this one; differentiable forward and in reverse, repeatedly.
 
-    `refused` says why it must not be differentiated.
+    Without `most` it is a chunk: as many as fit into a few megabytes where derivatives are wanted. `refused` says why
+    it must not be differentiated.
     """
     walker, start = _Walker(course, carry, most, refused), Origin.of(course, carry)
     return walker.form.carry(course, walker.last(start))
@@ -174,33 +177,39 @@ class Origin(NamedTuple):
 class _Walker:
     """The walk of at most so many steps, as a function of all its numbers: the last line, or all lines."""
 
-    def __init__(self, course: Course, carry: Carry, most: int, refused: str | None):
+    def __init__(self, course: Course, carry: Carry, most: int | None, refused: str | None):
         self.form, self.refused = Form(carry), refused
         self.fixed = eqx.filter(course, eqx.is_array, inverse=True)
-        self.most, self.blocks = most, -(-most // _BLOCK)
+        self.most, self.is_chunk = most or _LONGEST, most is None
         self.last, self.told = jax.custom_jvp(self._last), jax.custom_jvp(self._told)
         self.last.defjvp(self._last_rule, symbolic_zeros=True)
         self.told.defjvp(self._told_rule, symbolic_zeros=True)
 
     def advanced(self, numbers: Any, wholes: Any, line: Line) -> Line:
         """The line after one attempt."""
-        return self.advanced_from(numbers, wholes, self.form.from_x(line.x), line.i)
+        parts, i = self.advanced_parts(numbers, wholes, self.form.from_x(line.x), line.i)
+        return Line(ravel_pytree(parts)[0], i)
 
-    def advanced_from(self, numbers: Any, wholes: Any, parts: Any, i: Array) -> Line:
-        """The line after one attempt from a line whose x is taken apart."""
+    def advanced_parts(self, numbers: Any, wholes: Any, parts: Any, i: Array) -> tuple[Any, Array]:
+        """The same with lines that are taken apart."""
         course = eqx.combine(numbers, wholes, self.fixed)
-        return Line.of(one_step(course, self.form.carry_of(course, parts, i)))
+        return taken_apart(one_step(course, self.form.carry_of(course, parts, i)))
 
     def linearised(self, given: Given, line: Line) -> Steps | Jacobians:
         """Steps with derivatives: in all directions if they are few, else in reverse."""
         place, size = self.form.from_x(line.x).state, lambda tree: sum(x.size for x in jax.tree.leaves(tree))
         if size(given[0]) + size(place) <= _FEW:
-            return Jacobians(self.advanced_from, self.form.from_x, given, line)
+            return Jacobians(self.advanced_parts, self.form.from_x, given, line)
         return Steps(self.advanced, given, line)
 
     def steps(self, line: Line, first: Array) -> Array:
         """How many were taken."""
         return self.form.from_i(line.i).k - first
+
+    @property
+    def blocks(self) -> int:
+        """Of steps."""
+        return -(-self.most // _BLOCK)
 
     def goes_on(self, line: Line, first: Array) -> Array:
         """Whether there is another step to take."""
@@ -245,6 +254,9 @@ class _Walker:
         dx = jnp.zeros_like(start.line.x) if is_zero(tangent.line.x) else tangent.line.x
         given = (moving, still, start.wholes)
         steps = self.linearised(given, start.line)
+        if self.is_chunk:
+            width = 8 * sum(map(sum, steps.widths))
+            self.most = _BLOCK * int(np.clip(_BYTES / (_BLOCK * width), 1, _LONGEST / _BLOCK))
         walked = self.taped(steps)(given, start)
 
         def linear(dx: Array, columns: Columns) -> tuple[Array, Any]:
