@@ -20,6 +20,7 @@ from carom.systems.features import Feature, features_of
 from carom.systems.interactions import Interactions
 from carom.systems.pair_interactions import PairInteractions
 from carom.systems.terms import INTERACTIONS, Part
+from carom.systems.wall_interactions import WallInteractions
 
 
 class Origin:
@@ -94,10 +95,11 @@ class Equations(eqx.Module):
         return _listed(self.contacts)
 
     @property
-    def pair_potentials(self) -> dict[str, PairInteractions]:
+    def pair_potentials(self) -> dict[str, PairInteractions | WallInteractions]:
         """The parts of the potential whose pairs a run lists."""
         parts = self.potential.items()
-        return {name: part for name, part in parts if isinstance(part, PairInteractions) and part.is_listed}
+        kinds = (PairInteractions, WallInteractions)
+        return {name: part for name, part in parts if isinstance(part, kinds) and part.is_listed}
 
     @property
     def pair_groups(self) -> tuple[Any, ...]:
