@@ -215,3 +215,28 @@ def test_walls_that_make_no_sense_are_refused_by_name(change, says):
     given = {"bodies": carom.Bodies(2, dof=3), "wall": carom.shapes.half_plane((0, 1)), "law": carom.laws.hertz_pair}
     with pytest.raises((ValueError, TypeError), match=says):
         carom.Interactions.against(**{**given, "data": (0.5, 1.0), "friction": rough, **change})
+
+
+@pytest.mark.slow
+def test_a_column_on_a_rough_floor_stays_at_rest():
+    n, bodies, law = 4, carom.Bodies(4, dof=3), carom.laws.power_pair(1.0)
+    rough = carom.laws.CundallStrack(0.5, 5e3, damping=10.0, normal_damping=10.0, rolling=0.05, rolling_stiffness=50.0)
+    near, floor = carom.CellList(reach=1.0, skin=0.2), carom.shapes.half_plane((0, 1))
+    potential = {
+        "pairs": carom.Interactions.between(bodies, law, data=(0.5, 1e4), search=near, friction=rough),
+        "floor": carom.Interactions.against(bodies, floor, law, data=(0.5, 1e4), friction=rough),
+        "weight": bodies.each(lambda q: 10.0 * q[1]),
+    }
+    q = np.zeros((n, 3))
+    q[:, 1] = np.arange(n) + 0.5 - 1e-3 * np.cumsum(n - np.arange(n))
+    start = carom.State(q.ravel(), np.zeros(3 * n))
+    sol = carom.simulate(
+        carom.System(bodies.mass(1.0, 1.0, 0.1), potential),
+        start,
+        carom.StormerVerlet(),
+        t1=200.0,
+        h=2e-3,
+        save_every=10**5,
+    )
+    assert np.abs(sol.q[-1] - q.ravel()).max() <= 1e-12
+    assert np.abs(sol.v[-1]).max() <= 1e-10

@@ -96,8 +96,8 @@ class Equations(eqx.Module):
 
     @property
     def pair_potentials(self) -> dict[str, PairInteractions | WallInteractions]:
-        """The parts of the potential whose pairs a run lists."""
-        parts = self.potential.items()
+        """The parts of the potential whose pairs a run lists, by their names (as JAX keeps dictionaries)."""
+        parts = sorted(self.potential.items())
         kinds = (PairInteractions, WallInteractions)
         return {name: part for name, part in parts if isinstance(part, kinds) and part.is_listed}
 

@@ -133,7 +133,7 @@ class WallInteractions(eqx.Module):
         n, g = len(self.bodies), self.gaps_of_each
         memory = history[:, : n * g].reshape(-1, n, g).transpose(1, 2, 0)
         rows = self.bodies.positions(q), self.bodies.velocities(v), self._of_each(), memory
-        force, memory, energy = jax.vmap(lambda *own: self._rubbed(*own, h))(*rows)
+        force, memory, energy = jax.vmap(self._rubbed, (0, 0, 0, 0, None))(*rows, h)
         whole = jnp.zeros((self.bodies.count, self.bodies.dof)).at[self.bodies._slice].set(force)
         found = memory.transpose(2, 0, 1).reshape(-1, n * g)
         return whole.reshape(-1), history.at[:, : n * g].set(found), jnp.sum(energy)
@@ -177,7 +177,7 @@ _NOTHING = Given(None, 0.0)
 
 def _refuse_data(law: PairLaw, data: Any) -> None:
     """The first of the data of a body is its radius."""
-    fits = isinstance(data, tuple) and len(data) > 0
-    if not fits or not np.allclose(2 * data[0], law.length(data, data)):
+    radius = next(iter(data), None) if isinstance(data, tuple) else None
+    if radius is None or not np.allclose(2 * radius, law.length(data, data)):
         msg = "Interactions.against: data must be a tuple (radius, ...), as the laws of carom.laws take it"
         raise ValueError(msg)
