@@ -18,7 +18,8 @@ from carom.systems.pair_interactions import PairInteractions
 from carom.systems.wall_interactions import WallInteractions
 
 Part = Interactions | PairInteractions | WallInteractions | UserFunction
-INTERACTIONS = (Interactions, PairInteractions, WallInteractions)
+LISTABLE = (PairInteractions, WallInteractions)
+INTERACTIONS = (Interactions, *LISTABLE)
 CONSERVATIVE = "conservative"
 
 
