@@ -128,3 +128,115 @@ def test_tailored_methods_carry_friction_with_memory(method):
 def test_methods_that_cannot_carry_history_refuse_it_by_name():
     with pytest.raises(ValueError, match="Theta does not handle 'friction with memory'"):
         carom.simulate(*disk_on_ground(1.0), carom.Theta(), t1=1.0, h=0.1)
+
+
+# ---- walls ----------------------------------------------------------------------------------------------------------
+
+
+class Pulled(eqx.Module):
+    """Weight, and a soft spring to a heavy body that swings along x."""
+
+    weight: Array
+    spring: Array
+    swing: Array
+
+    def __call__(self, q):
+        x, puller = q.reshape(2, -1)
+        along = 0.5 * self.spring * (puller[0] - x[0]) ** 2 + 0.5 * self.swing * puller[0] ** 2
+        return self.weight * x[{3: 1, 6: 2}[x.size]] + along
+
+
+def pulled_grain(d, seed):
+    """A disk or a sphere on a rough floor, pulled to and fro beyond mu N; with the numbers of the closed form."""
+    rng, dof = np.random.default_rng(seed), {2: 3, 3: 6}[d]
+    m, r, mu, k_n = rng.uniform(0.5, 2.0), rng.uniform(0.2, 1.0), rng.uniform(0.1, 0.9), rng.uniform(5e3, 2e4)
+    N, k = m * rng.uniform(5.0, 15.0), k_n * rng.uniform(0.3, 1.0)
+    k_s = 0.1 * k
+    bodies, floor = carom.Bodies(2, dof=dof), carom.shapes.half_plane([0.0] * (d - 1) + [1.0])
+    damping = 0.5 * np.sqrt(k * m)
+    rough = carom.laws.CundallStrack(friction=mu, stiffness=k, damping=damping, normal_damping=damping)
+    law = carom.laws.power_pair(1.0)
+    contact = carom.Interactions.against(bodies[:1], floor, law, data=(r, k_n), friction=rough)
+    mass = bodies.mass(*[[m, 1e9]] * d, *[[1e9, 1e9]] * (dof - d))
+    yields = mu * N * (k + k_s) / (k * k_s)
+    far, slow = 1.5 * yields, 0.004 * np.sqrt(k_s / m)
+    pull = Pulled(*map(jnp.asarray, (N, k_s, 1e9 * slow**2)))
+    q, v = np.zeros(2 * dof), np.zeros(2 * dof)
+    q[d - 1], v[dof] = r - N / k_n, far * slow
+    numbers = {"mu N": mu * N, "k": k, "k_s": k_s, "slides": far - yields, "starts": np.arcsin(yields / far) / slow}
+    back = (np.pi - np.arcsin((far - yields) / far)) / slow
+    return carom.System(mass, {"floor": contact, "pull": pull}), carom.State(q, v), numbers, back
+
+
+def run_of_grain(d, seed, parts=1.0):
+    system, state, numbers, back = pulled_grain(d, seed)
+    return carom.simulate(system, state, carom.StormerVerlet(), t1=parts * back, h=back / 2e4, save_every=20), numbers
+
+
+@pytest.mark.parametrize(
+    ("d", "seed"), [(2, 1), *(pytest.param(d, s, marks=pytest.mark.slow) for s in (2, 3) for d in (2, 3))]
+)
+def test_a_grain_on_a_rough_floor_starts_at_mu_n_sticks_again_and_its_spring_holds_the_energy(d, seed):
+    sol, known = run_of_grain(d, seed)
+    x, dof = sol.q[:, 0], sol.q.shape[1] // 2
+    load = known["k_s"] * (sol.q[:, dof] - x)
+    sticks = sol.t < 0.98 * known["starts"]
+    assert load.max() == pytest.approx(known["mu N"], rel=1e-2)
+    assert sol.account.extra["spring"].max() == pytest.approx(known["mu N"] ** 2 / (2 * known["k"]), rel=1e-12)
+    assert np.abs(known["k"] * x - load)[sticks].max() <= 0.02 * known["mu N"]
+    assert x[-1] == pytest.approx(known["slides"], rel=0.02)
+    assert np.abs(sol.account.extra["spring"][-1]) <= 1e-3 * sol.account.extra["spring"].max()
+    energy = sol.account.energy
+    assert energy[-1] - energy[0] == pytest.approx(sol.contact_work, rel=1e-3)
+    assert sol.contact_work == pytest.approx(-known["mu N"] * known["slides"], rel=0.03)
+
+
+def test_what_a_rough_floor_remembers_is_stored_with_a_run(tmp_path):
+    (whole, _), (half, _) = (run_of_grain(2, 1, parts) for parts in (0.4, 0.2))
+    half.save(tmp_path / "run.nc")
+    system, *_, back = pulled_grain(2, 1)
+    on = carom.resume(tmp_path / "run.nc", system=system, t1=0.4 * back)
+    assert np.array_equal(on.q[-1], whole.q[-1])
+    assert np.array_equal(on.carry.pairs.force[0], whole.carry.pairs.force[0])
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"bodies": carom.Bodies(2, dof=2)}, "needs bodies that turn"),
+        ({"data": 0.5}, r"data must be a tuple \(radius"),
+        ({"wall": carom.Wall(lambda q, r: q[1] - r)}, "give the wall a slip"),
+        ({"wall": carom.Wall(lambda t, q, r: q[1] - r - t)}, "must be at rest"),
+        ({"wall": "floor"}, "wall must be one of carom.shapes"),
+    ],
+)
+def test_walls_that_make_no_sense_are_refused_by_name(change, says):
+    rough = carom.laws.CundallStrack(0.5, 1.0)
+    given = {"bodies": carom.Bodies(2, dof=3), "wall": carom.shapes.half_plane((0, 1)), "law": carom.laws.hertz_pair}
+    with pytest.raises((ValueError, TypeError), match=says):
+        carom.Interactions.against(**{**given, "data": (0.5, 1.0), "friction": rough, **change})
+
+
+@pytest.mark.slow
+def test_a_column_on_a_rough_floor_stays_at_rest():
+    n, bodies, law = 4, carom.Bodies(4, dof=3), carom.laws.power_pair(1.0)
+    rough = carom.laws.CundallStrack(0.5, 5e3, damping=10.0, normal_damping=10.0, rolling=0.05, rolling_stiffness=50.0)
+    near, floor = carom.CellList(reach=1.0, skin=0.2), carom.shapes.half_plane((0, 1))
+    potential = {
+        "pairs": carom.Interactions.between(bodies, law, data=(0.5, 1e4), search=near, friction=rough),
+        "floor": carom.Interactions.against(bodies, floor, law, data=(0.5, 1e4), friction=rough),
+        "weight": bodies.each(lambda q: 10.0 * q[1]),
+    }
+    q = np.zeros((n, 3))
+    q[:, 1] = np.arange(n) + 0.5 - 1e-3 * np.cumsum(n - np.arange(n))
+    start = carom.State(q.ravel(), np.zeros(3 * n))
+    sol = carom.simulate(
+        carom.System(bodies.mass(1.0, 1.0, 0.1), potential),
+        start,
+        carom.StormerVerlet(),
+        t1=200.0,
+        h=2e-3,
+        save_every=10**5,
+    )
+    assert np.abs(sol.q[-1] - q.ravel()).max() <= 1e-12
+    assert np.abs(sol.v[-1]).max() <= 1e-10

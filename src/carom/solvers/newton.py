@@ -68,6 +68,11 @@ class AbstractEquations(eqx.Module):
     def direction(self, x: PyTree, r: PyTree) -> PyTree:
         """J^{-1} r with the Jacobian at x, or nearly so."""
 
+    def within(self, accuracy: Array) -> AbstractEquations:
+        """The same equations with directions that are no more accurate than that, where it saves work."""
+        del accuracy
+        return self
+
     def update(self, x: PyTree) -> tuple[PyTree, PyTree]:
         """Newton's update at x, and what else follows from x."""
         r, aux = self.residual(x)
@@ -88,6 +93,7 @@ class AbstractEquations(eqx.Module):
 
 
 _SMALLEST_DAMPING = 1.0 / 256.0
+_FIRST, _ROUGHEST, _ENOUGH = 1e-3, 0.1, 0.3  # accuracies of directions: the first, the worst, in tolerances
 _ROUNDING = 1e3  # updates this many tolerances large that no longer shrink are rounding
 _REFINEMENTS = 100
 _REFINED = 1e-15
@@ -166,18 +172,19 @@ def with_backtracking(equations: AbstractEquations, x: PyTree, max_iter: int) ->
     """Newton's method on the residual: a step that does not lower it is halved.
 
     The error left after an update d is estimated as `ratio / (1 - ratio) |d|` with the ratio of successive updates; the
-    iteration ends when that is below 1.
+    iteration ends when that is below 1. Directions are as accurate as the iteration can use [Eisenstat and Walker
+    1996]: the square of how much the last one lowered the residual, and no better than what is left to gain.
     """
 
     def running(c):
-        _, _, _, facts = c
+        _, _, _, _, facts = c
         _, last, _, _, done, k, _ = facts
         return (done == 0) & (k < max_iter) & jnp.isfinite(last)
 
     def iterate(c):
-        x, r, aux, facts = c
+        x, r, aux, accuracy, facts = c
         alpha, last, error, defect, _, k, count = facts
-        d = equations.direction(x, r)
+        d = equations.within(accuracy).direction(x, r)
         size = equations.size(d, x)
         trial = jax.tree.map(lambda a, b: a - alpha * b, x, d)
         r_trial, aux = equations.residual(trial)
@@ -186,17 +193,20 @@ def with_backtracking(equations: AbstractEquations, x: PyTree, max_iter: int) ->
         ratio, left = _error_left(size, last, k)
         whole = alpha == 1.0
         settled = (size <= 1.0) | (whole & (left <= 1.0)) | (whole & (k > 2) & (ratio > 0.5) & (size <= _ROUNDING))
+        useful = jnp.maximum((defect_trial / defect) ** 2, _ENOUGH / defect_trial)
+        accuracy = jnp.where(better, jnp.minimum(useful, _ROUGHEST), accuracy)
         x, r = jax.tree.map(lambda a, b: jnp.where(better, a, b), (trial, r_trial), (x, r))
         done = better & settled & jnp.isfinite(size)
         after = (1.0, size, jnp.minimum(left, size), defect_trial, done, k + 1)
         before = (0.5 * alpha, last, error, defect, done, k)
         chosen = [jnp.where(better, a, b) for a, b in zip(after, before)]
-        return x, r, aux, jnp.stack([*chosen, count + 1])
+        return x, r, aux, accuracy, jnp.stack([*chosen, count + 1])
 
     r, aux = equations.residual(x)
     huge = float(jnp.finfo(float).max)
-    start = (x, r, aux, jnp.stack([1.0, huge, huge, equations.size(r, x), 0.0, 0.0, 1.0]))
-    x, r, aux, (_, _, error, _, done, k, count) = repeated(running, iterate, start)
+    first, defect = jnp.asarray(_FIRST), equations.size(r, x)
+    start = (x, r, aux, first, jnp.stack([1.0, huge, huge, defect, 0.0, 0.0, 1.0]))
+    x, r, aux, _, (_, _, error, _, done, k, count) = repeated(running, iterate, start)
     return Root(x, aux, done > 0, error, k.astype(jnp.int32), count.astype(jnp.int32))
 
 

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
-from jaxtyping import Array, Float
+from jaxtyping import Array, ArrayLike, Float
 
 from carom.solvers.newton import AbstractEquations, Newton, Root, newton, with_backtracking
 from carom.solvers.small import times
@@ -25,6 +25,7 @@ from carom.solvers.structure import tridiagonal_jacobian
 PyTree = Any
 Pair = tuple[Array, Array]
 Field = Callable[[Array, Array, Array], Pair]
+_DIGITS = 1e-4  # of solves by iterations, where nothing else is said
 _FULL_UP_TO = 64  # unknowns; beyond, factorising the coupled stages costs more than extra iterations
 
 
@@ -74,6 +75,13 @@ def conjugate_spectrum(A: Float[Array, "2 2"]) -> Spectrum:
     return Spectrum((value,), (right,), (left / (left @ right),), (False,))
 
 
+def at_stages(f: Callable[..., PyTree], *rows: Array) -> PyTree:
+    """A function at every stage; a single one is no batch."""
+    if rows[0].shape[0] > 1:
+        return jax.vmap(f)(*rows)
+    return jax.tree.map(lambda x: x[None], f(*(row[0] for row in rows)))
+
+
 class StageEquations(eqx.Module):
     """The data of one step: field F(t, q, v) -> (q', v'), start, stage times, matrix and offset.
 
@@ -97,7 +105,7 @@ class StageEquations(eqx.Module):
 
     def residual(self, Z: Pair) -> tuple[Pair, Pair]:
         """Z - offset - h A F(y0 + Z), and the stage rates F."""
-        rates = jax.vmap(self.field)(self.t, self.start[0] + Z[0], self.start[1] + Z[1])
+        rates = at_stages(self.field, self.t, self.start[0] + Z[0], self.start[1] + Z[1])
         return jax.tree.map(lambda z, o, f: z - o - self.h * times(self.A, f), Z, self.offset, rates), rates
 
     def full_direction(self, Z: Pair, r: Pair) -> Pair:
@@ -106,15 +114,15 @@ class StageEquations(eqx.Module):
         J = jax.jacfwd(lambda x: ravel_pytree(self.residual(unravel(x))[0])[0])(z)
         return unravel(jnp.linalg.solve(J, ravel_pytree(r)[0]))
 
-    def shared_direction(self, spectrum: Spectrum, Z: Pair, r: Pair) -> Pair:
+    def shared_direction(self, spectrum: Spectrum, Z: Pair, r: Pair, accuracy: ArrayLike) -> Pair:
         """Newton direction with the Jacobian at the mean stage, one solve per eigenvalue of A."""
         q, v = self.start[0] + jnp.mean(Z[0], 0), self.start[1] + jnp.mean(Z[1], 0)
-        solve = self.shared_solver(q, v)
+        solve = self.shared_solver(q, v, accuracy)
         return spectrum.apply(lambda value, b: solve(self.h * value, b), r)
 
-    def shared_solver(self, q: Array, v: Array) -> Callable[[Array, Pair], Pair]:
-        """(I - hl J)^{-1} with the Jacobian at (q, v)."""
-        return self.structured_solver(q, v) if self.structured else self.dense_solver(q, v)
+    def shared_solver(self, q: Array, v: Array, accuracy: ArrayLike = _DIGITS) -> Callable[[Array, Pair], Pair]:
+        """(I - hl J)^{-1} with the Jacobian at (q, v), for pairs of bodies to an accuracy."""
+        return self.structured_solver(q, v, accuracy) if self.structured else self.dense_solver(q, v)
 
     def dense_solver(self, q: Array, v: Array) -> Callable[[Array, Pair], Pair]:
         """(I - hl J)^{-1} for the first-order system."""
@@ -139,7 +147,7 @@ class StageEquations(eqx.Module):
         D = tridiagonal_jacobian(lambda x: self.field(t, q, x)[1], v) if self.v_in_force else None
         return K, D, tridiagonal_jacobian(lambda x: self.field(t, x, v)[0], q) if self.q_in_rate else None
 
-    def structured_solver(self, q: Array, v: Array) -> Callable[[Array, Pair], Pair]:
+    def structured_solver(self, q: Array, v: Array, accuracy: ArrayLike) -> Callable[[Array, Pair], Pair]:
         """(I - hl J)^{-1} with velocities eliminated: `I - hl (q'_q + v'_v) - hl^2 v'_q` keeps the structure."""
         K, D, G = self.jacobians(q, v)
 
@@ -150,11 +158,8 @@ class StageEquations(eqx.Module):
                 S, right = S + D.scaled(-hl), right - hl * (D @ b[0])
             if G is not None:
                 S = S + G.scaled(-hl)
-            x = S.plus_diagonal(jnp.ones_like(q)).solve(right)
-            u = b[1] + hl * (K @ x)
-            if D is not None:
-                u = (x - b[0]) / hl
-            return x, u
+            x = S.plus_diagonal(jnp.ones_like(q)).solve(right, accuracy)
+            return x, (x - b[0]) / hl if G is None else b[1] + hl * (K @ x)
 
         return solve
 
@@ -174,7 +179,7 @@ class PositionStages(eqx.Module):
 
     def residual(self, Z: Array) -> tuple[Array, list[Array]]:
         """Z - offset - sum_a matrix_a g_a, and the stage accelerations g_a."""
-        rates = [jax.vmap(g)(self.times, self.start + Z) for g in self.fields]
+        rates = [at_stages(g, self.times, self.start + Z) for g in self.fields]
         return Z - self.offset - sum(times(m, g) for m, g in zip(self.matrices, rates)), rates
 
     def full_direction(self, Z: Array, r: Array) -> Array:
@@ -182,7 +187,7 @@ class PositionStages(eqx.Module):
         J = jax.jacfwd(lambda x: self.residual(x.reshape(Z.shape))[0].ravel())(Z.ravel())
         return jnp.linalg.solve(J, r.ravel()).reshape(Z.shape)
 
-    def shared_direction(self, spectrum: Spectrum, Z: Array, r: Array) -> Array:
+    def shared_direction(self, spectrum: Spectrum, Z: Array, r: Array, accuracy: ArrayLike) -> Array:
         """Newton direction with one Jacobian for all stages and the spectrum of h A for all parts."""
         q = self.start + jnp.mean(Z, 0)
         t = jnp.mean(self.times)
@@ -190,7 +195,7 @@ class PositionStages(eqx.Module):
 
         def solve(value: Array, b: Array) -> Array:
             if self.stiffness is not None:
-                return K.scaled(-value * value).plus_diagonal(jnp.ones_like(q)).solve(b)
+                return K.scaled(-value * value).plus_diagonal(jnp.ones_like(q)).solve(b, accuracy)
             return jnp.linalg.solve(jnp.eye(q.size) - value * value * K, b)
 
         return spectrum.apply(solve, r)
@@ -202,6 +207,11 @@ class Scaled(AbstractEquations):
     stages: StageEquations | PositionStages
     spectrum: Spectrum | None
     tol: Any
+    accuracy: ArrayLike = _DIGITS
+
+    def within(self, accuracy: Array) -> Scaled:
+        """With less accurate directions."""
+        return eqx.tree_at(lambda s: s.accuracy, self, accuracy)
 
     @property
     def exact(self) -> bool:
@@ -216,7 +226,7 @@ class Scaled(AbstractEquations):
         """Newton direction."""
         if self.spectrum is None:
             return self.stages.full_direction(x, r)
-        return self.stages.shared_direction(self.spectrum, x, r)
+        return self.stages.shared_direction(self.spectrum, x, r, self.accuracy)
 
     def size(self, d: PyTree, x: PyTree) -> Array:
         """Largest entry."""

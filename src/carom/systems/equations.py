@@ -18,8 +18,7 @@ from carom.systems.contact import FrictionElements
 from carom.systems.contact_base import AbstractContacts
 from carom.systems.features import Feature, features_of
 from carom.systems.interactions import Interactions
-from carom.systems.pair_interactions import PairInteractions
-from carom.systems.terms import INTERACTIONS, Part
+from carom.systems.terms import INTERACTIONS, LISTABLE, Part
 
 
 class Origin:
@@ -94,10 +93,9 @@ class Equations(eqx.Module):
         return _listed(self.contacts)
 
     @property
-    def pair_potentials(self) -> dict[str, PairInteractions]:
-        """The parts of the potential whose pairs a run lists."""
-        parts = self.potential.items()
-        return {name: part for name, part in parts if isinstance(part, PairInteractions) and part.is_listed}
+    def pair_potentials(self) -> dict[str, Any]:
+        """The parts of the potential whose pairs a run lists, by their names (as JAX keeps dictionaries)."""
+        return {n: part for n, part in sorted(self.potential.items()) if isinstance(part, LISTABLE) and part.is_listed}
 
     @property
     def pair_groups(self) -> tuple[Any, ...]:

@@ -16,6 +16,7 @@ from carom.pairs.lists import NOT_FINITE
 from carom.state import State
 from carom.systems.listed_pairs import PairData
 from carom.systems.pair_interactions import PairInteractions
+from carom.systems.wall_interactions import WallInteractions
 
 _MOST_BYTES = 0.5  # of the machine's memory
 
@@ -65,7 +66,7 @@ def _find(group: Any, x: Array, t: Any, room: Capacity) -> Pairs:
 
 
 def _no_force(system: Any, group: Any, state: State) -> Array:
-    if isinstance(group, PairInteractions):
+    if isinstance(group, (PairInteractions, WallInteractions)):
         return group.no_history
     rate = jax.eval_shape(system.rate, state.t, state.q, state.v)
     args = (system.given, state.t, state.q)

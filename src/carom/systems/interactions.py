@@ -16,7 +16,8 @@ from carom.pairs import AbstractSearch
 from carom.state import Numbers, reals, strong
 from carom.systems.pair_friction import CundallStrack
 from carom.systems.pair_interactions import PairInteractions, PairLaw
-from carom.systems.shape import refuse_kind
+from carom.systems.shape import Wall, refuse_kind
+from carom.systems.wall_interactions import WallInteractions
 
 _MATERIALISED = 3  # interactions on at least this part of the coordinates are written to memory once, not recomputed
 
@@ -107,6 +108,35 @@ class Interactions(eqx.Module):
         if friction is not None:
             refuse_kind(friction, CundallStrack, "friction", "carom.laws.CundallStrack(...)")
         return PairInteractions.of(bodies, law, data, search, places, dimension, friction)
+
+    @staticmethod
+    def against(
+        bodies: Bodies,
+        wall: Wall,
+        law: PairLaw,
+        *,
+        data: Any,
+        material: Any = None,
+        friction: CundallStrack | None = None,
+    ) -> WallInteractions:
+        """The energies of bodies that touch walls, as laws of pairs have them where the other body is flat.
+
+        Args:
+            bodies: how coordinates are cut into bodies; the first of each are its place.
+            wall: one of `carom.shapes` (`half_plane`, `box`, `drum`, `hopper`, `plate`) or a `carom.Wall`, at rest.
+            law: one of `carom.laws`, as for pairs.
+            data: (radius, modulus or stiffness) of bodies, one number for all or one per body.
+            material: modulus or stiffness of the wall; None: that of the body.
+            friction: `carom.laws.CundallStrack(...)` for bodies that turn: friction that remembers its slip.
+
+        Example:
+            >>> grains, floor = carom.Bodies(9, dof=3), carom.shapes.half_plane((0, 1))
+            >>> rough = carom.laws.CundallStrack(friction=0.5, stiffness=1e4)
+            >>> carom.Interactions.against(grains, floor, carom.laws.hertz_pair, data=(0.01, 1e9), friction=rough)
+        """
+        if friction is not None:
+            refuse_kind(friction, CundallStrack, "friction", "carom.laws.CundallStrack(...)")
+        return WallInteractions.of(bodies, wall, law, data, material, friction)
 
     @property
     def span(self) -> int | None:

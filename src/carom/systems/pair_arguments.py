@@ -78,10 +78,15 @@ def refuse_friction(bodies: Bodies, d: int, places: Array | None) -> None:
     if places is not None:
         msg = "friction with memory needs coordinates that are positions: leave out places= (and lattices)"
         raise ValueError(msg)
-    if (d, bodies.dof, bodies.coordinates) not in ((2, 3, 3), (3, 6, 6)):
+    refuse_turning(bodies, d)
+
+
+def refuse_turning(bodies: Bodies, d: int | None = None) -> None:
+    """Friction needs bodies that turn."""
+    if bodies.dof != bodies.coordinates or (d or {3: 2, 6: 3}.get(bodies.dof), bodies.dof) not in ((2, 3), (3, 6)):
         msg = (
             f"friction with memory needs bodies that turn: dof = 3 in the plane (x, y, angle) or dof = 6 in space "
-            f"(x, y, z, three angles), got dof = {bodies.dof} with {d} coordinates of position"
+            f"(x, y, z, three angles), got dof = {bodies.dof}"
         )
         raise ValueError(msg)
 

@@ -87,6 +87,21 @@ class CundallStrack(eqx.Module):
         energy = 0.5 * (self.stiffness * _dot(xi, xi) + self.rolling_stiffness * _dot(psi, psi))
         return Contact(force, [(arm, _cross(n, T)) for arm in arms], M, jnp.stack([*xi, *psi]), jnp.sum(energy))
 
+    def held(self, stretch: Array, rate: Array, N: Array) -> tuple[Array, Array]:
+        """Force and stretch of the springs of slip, directions along the last axis."""
+        return _limited_rows(stretch, rate, self._tangential(N))
+
+    def rolled(self, stretch: Array, rate: Array, moment: Array) -> tuple[Array, Array]:
+        """Moment and stretch of the springs of rolling, for normal forces times radii."""
+        return _limited_rows(stretch, rate, (self.rolling_stiffness, jnp.zeros(()), self.rolling * moment))
+
+    def on(self, part: Any, q: Array, v: Array, history: Array, h: Array) -> tuple[Array, Array, Array]:
+        """Forces on all velocities over a step, what is remembered after it, and the energy of all springs."""
+        if not isinstance(part, PairInteractions):
+            return part.rubbed(q, v, history, h)
+        contact = self.step(part, q, v, history, h)
+        return _spread(part, contact), contact.history, contact.energy
+
     def _tangential(self, N: Array) -> tuple[Array, Array, Array]:
         return self.stiffness, self.damping, self.friction * N
 
@@ -140,9 +155,8 @@ def kick(system: Any, state: State, h: Array) -> Kick:
     impulse, energy, memory = jnp.zeros_like(state.v), jnp.zeros(()), list(system.pairs.force)
     for k, part in enumerate(parts, first):
         if part.friction is not None:
-            contact = part.friction.step(part, state.q, state.v, memory[k], h)
-            impulse, energy = impulse + h * _spread(part, contact), energy + contact.energy
-            memory[k] = contact.history
+            force, memory[k], spring = part.friction.on(part, state.q, state.v, memory[k], h)
+            impulse, energy = impulse + h * force, energy + spring
     pairs = eqx.tree_at(lambda p: p.force, system.pairs, tuple(memory))
     return Kick(0.5 * system.mass_solve(state.t, state.q, impulse), impulse, pairs, energy)
 
@@ -194,6 +208,12 @@ def _limited(stretch: Columns, rate: Columns, law: tuple[Array, Array, Array]) -
     k, c, most = law
     stretch = _cut(stretch, most / k)
     return _cut([k * x + c * u for x, u in zip(stretch, rate)], most), stretch
+
+
+def _limited_rows(stretch: Array, rate: Array, law: tuple[Array, Array, Array]) -> tuple[Array, Array]:
+    columns = [[x[..., i] for i in range(x.shape[-1])] for x in (stretch, rate)]
+    force, kept = _limited(*columns, law)  # pyright: ignore
+    return jnp.stack(force, -1), jnp.stack(kept, -1)
 
 
 def _cut(x: Columns, most: Array) -> Columns:

@@ -15,9 +15,11 @@ from carom.arguments import UserFunction, is_traced, judged, names_of, texts, us
 from carom.state import Numbers, reals, strong
 from carom.systems.interactions import Interactions
 from carom.systems.pair_interactions import PairInteractions
+from carom.systems.wall_interactions import WallInteractions
 
-Part = Interactions | PairInteractions | UserFunction
-INTERACTIONS = (Interactions, PairInteractions)
+Part = Interactions | PairInteractions | WallInteractions | UserFunction
+LISTABLE = (PairInteractions, WallInteractions)
+INTERACTIONS = (Interactions, *LISTABLE)
 CONSERVATIVE = "conservative"
 
 

@@ -16,6 +16,7 @@ from carom.solvers.pair_blocks import PairBlocks, PairTerm, columns_of
 from carom.solvers.structure import Tridiagonal, acceleration_jacobian
 from carom.systems.pair_interactions import PairInteractions
 from carom.systems.system import System
+from carom.systems.wall_interactions import WallInteractions
 
 
 class NeighbourJacobian(eqx.Module):
@@ -58,7 +59,8 @@ class PairJacobian(eqx.Module):
             if isinstance(part, PairInteractions):
                 pairs.append(part.scaled(w).stiffness(q))
             else:
-                more = w * _own_blocks(part, system, q)  # pyright: ignore
+                walls = isinstance(part, WallInteractions)
+                more = part.scaled(w).own_blocks(q) if walls else w * _own_blocks(part, system, q)  # pyright: ignore
                 own = more if own is None else own + more
         return pairs, own
 
@@ -95,10 +97,11 @@ def has_pair_blocks(system: System) -> bool:
         return False
     if isinstance(system.mass, UserFunction) or system.mass.ndim == 2 or system.hamiltonian is not None:
         return False
-    if not all(isinstance(p, UserFunction) and isinstance(p.fn, Each) and not p.sees_time for p in others):
+    each = [p for p in others if not isinstance(p, WallInteractions)]
+    if not all(isinstance(p, UserFunction) and isinstance(p.fn, Each) and not p.sees_time for p in each):
         return False
     damped = all(name in system.potential and not callable(g) for name, g in system.rate_damping.items())
-    owners: list[Bodies] = [*(p.bodies for p in pairs), *(p.fn.bodies for p in others)]  # pyright: ignore
+    owners: list[Bodies] = [p.fn.bodies if isinstance(p, UserFunction) else p.bodies for p in parts]  # pyright: ignore
     return (
         damped
         and len({(b.count, b.dof, b.coordinates) for b in owners}) == 1

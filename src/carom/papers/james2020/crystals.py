@@ -6,11 +6,13 @@ import jax.numpy as jnp
 import numpy as np
 from matplotlib.figure import Figure
 
+from carom.methods.pseudo_energy.stormer_verlet import StormerVerlet
 from carom.methods.runge_kutta.jacobians import PairJacobian
 from carom.models.crystals import HEXAGONAL, hexagonal_crystal
-from carom.papers.claims import Claim, within
+from carom.papers.claims import Claim, number, within
 from carom.papers.james2020 import common
 from carom.plots import COLOURS, canvas, styled
+from carom.running.run import simulate
 from carom.state import State
 from carom.systems.system import System
 
@@ -40,6 +42,45 @@ def dispersion_residual() -> float:
         found += np.linalg.eigvalsh(D).tolist()
     eigenvalues = np.linalg.eigvalsh(-np.asarray(matrix))
     return float(np.abs(np.sort(found) - eigenvalues).max() / eigenvalues.max())
+
+
+def pulse_along_a_row(beads: int = 31) -> tuple[np.ndarray, np.ndarray]:
+    """Largest velocities along the row that was hit, in units of that of the hit, and when they come, bead by bead.
+
+    The crystal is uncompressed and as wide as the pulse spreads; displacements are small against diameters, and times
+    are in units of those of a collision with the velocity of the hit.
+    """
+    v = 1e-7
+    tau = v**-0.2
+    unit = {"radius": 0.5, "young": 3 * 0.91, "poisson": 0.3, "density": 6 / np.pi, "impact_velocity": v}
+    system, state = hexagonal_crystal(beads, beads, **unit)
+    sol = simulate(system, state, StormerVerlet(), t1=1.6 * beads * tau, h=0.04 * tau, save_every=4)
+    row = sol.v.reshape(-1, beads, beads, 2)[:, :, beads // 2, 0]
+    return row.max(0) / v, sol.t[row.argmax(0)] / tau
+
+
+def power(n: np.ndarray, x: np.ndarray) -> float:
+    """The fitted power of x as a function of n."""
+    return float(np.polyfit(np.log(n), np.log(x), 1)[0])
+
+
+def decay_claims() -> list[Claim]:
+    """Powers of a pulse along a close-packed row beside what collisions one after another give.
+
+    Approximations by ternary collisions [Leonard, Chong, Kevrekidis and Daraio 2014] have a time from bead to bead that
+    goes as v^(-1/5), as that of any Hertz collision does: with the velocities found it gives the times of arrival.
+    """
+    peak, when = pulse_along_a_row()
+    claims = []
+    for low, high in ((3, 10), (5, 20)):
+        n = np.arange(low, high + 1)
+        steps = np.cumsum(peak ** (-0.2))
+        found, foreseen = power(n, when[n]), power(n, steps[n] * when[low] / steps[low])
+        window = f"beads {low} to {high} of a close-packed row"
+        slope = f"power of the largest velocity {power(n, peak[n]):.2f}"
+        note = f"{slope}; from these velocities by collisions one after another, each as long as v^(-1/5)"
+        claims.append(number(f"power of the time of arrival, {window}", foreseen, found, 0.15, note))
+    return claims
 
 
 @styled

@@ -18,6 +18,7 @@ from carom.methods.tailored.tailored_theta import TailoredTheta
 from carom.models.granular import granular_chain, unbroken_trimer_state
 from carom.papers.claims import Claim, number, within
 from carom.papers.james2020 import common
+from carom.papers.james2020.crystals import decay_claims
 from carom.plots import COLOURS, canvas, convergence, styled
 from carom.running.run import simulate
 from carom.solution import Solution
@@ -222,7 +223,7 @@ def dashpot_claims(h: common.Numbers, errors: np.ndarray, last: Solution) -> lis
 
 @styled
 def programme() -> tuple[list[Claim], Figure]:
-    """The programme of sec. 5: other exponents, sums, driving, adaptive steps, spring-dashpots."""
+    """The programme of sec. 5: other exponents, sums, driving, adaptive steps, spring-dashpots, pulses in crystals."""
     studies = {f"exponent {b:g}": errors_of(of_exponent(b)) for b in (2.0, 2.5)}
     studies["three parts, driven and shaken"] = errors_of(driven_sum)
     case = flights()
@@ -231,6 +232,7 @@ def programme() -> tuple[list[Claim], Figure]:
     balls = [dashpot_run(x) for x in h]
     missed = np.array([abs(ball.v[-1, 0] - exact) for ball in balls])
     claims = [*order_claims(studies), *adaptive_claims(case, steady, run), *dashpot_claims(h, missed, balls[-1])]
+    claims += decay_claims()
     figure, grid = canvas(1, 3, width=12.5, height=4.0)
     named = {f"{method}, {name}": e for name, study in studies.items() for method, e in study.items()}
     convergence(STEPS, named, axes=grid[0, 0])
