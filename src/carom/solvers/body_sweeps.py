@@ -6,15 +6,14 @@ sweep are taken over impulses in units of the root of energy.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.solvers.body_directions import BodyDirections
-from carom.solvers.closed_contacts import Closed, block_of
+from carom.solvers.closed_contacts import Closed
 from carom.solvers.contact_problem import TINY, ContactProblem
 from carom.solvers.sweeps import AbstractSweeps
+from carom.solvers.tasks import Look, Push, Relax
 
 Iterate = tuple[tuple[Array, ...], Array]
 
@@ -41,40 +40,31 @@ class BodySweeps(AbstractSweeps):
 
     def sweep(self, x: Iterate, old: Iterate, beta: Array) -> tuple[Iterate, Iterate, Array, Array]:
         """After all colours, one after the other."""
-        return self.round(x, old, beta, lambda u: u)
+        return self.round(x, old, beta)
 
     def round(
-        self, x: Iterate, old: Iterate, beta: Array, seen: Callable[[Array], Array], r: Array | float = 1.0
+        self, x: Iterate, old: Iterate, beta: Array, seen: Array | None = None, r: Array | float = 1.0
     ) -> tuple[Iterate, Iterate, Array, Array]:
-        """After all blocks, each of which sees `seen(u)` of the velocities that those before it left."""
+        """After all blocks, each of which sees the velocities that those before it left, or others."""
         found, u, products = [], x[1] + beta * (x[1] - old[1]), jnp.zeros(2)
         for group, P, P_old in zip(self.groups, x[0], old[0]):
-            both, u, own = group.relaxed((P, P_old), beta, u, seen, r)
-            found, products = [*found, both], products + own
+            both, u, own = group.over(Relax(beta, r), (P, P_old), u, seen)
+            found, products = [*found, both], products + jnp.sum(own.reshape(2, -1), axis=1)
         new, before = zip(*found)
         return (new, u), (before, x[1]), products[0], products[1]
 
     def looked(self, x: Iterate) -> tuple[Iterate, Array]:
         """With velocities summed anew, and the residual."""
         u = self.summed(x[0])
-        largest = jnp.zeros(2)
-        for group, P in zip(self.groups, x[0]):
-
-            def larger(block: Closed, k: Array, largest: Array, P: Array = P) -> Array:
-                P_k = block_of(P, k)
-                defect = jnp.abs(P_k - block.wanted(P_k, u))
-                return jnp.maximum(largest, jnp.stack([defect, jnp.abs(P_k) + jnp.abs(block.c)]))
-
-            of_group = group.over_blocks(larger, jnp.zeros((2, *group.c.shape[1:])))
-            largest = jnp.maximum(largest, jnp.max(of_group, axis=(1, 2)))
-        return (x[0], u), largest[0] / (largest[1] + TINY)
+        found = [group.over(Look(), (P,), u)[2] for group, P in zip(self.groups, x[0])]
+        defect, size = (jnp.max(jnp.stack([jnp.max(of_group[k]) for of_group in found])) for k in range(2))
+        return (x[0], u), defect / (size + TINY)
 
     def summed(self, P: tuple[Array, ...]) -> Array:
         """The velocities that impulses bring about."""
         u = jnp.zeros((self.W.bodies, self.W.dof))
         for group, own in zip(self.groups, P):
-            push = lambda block, k, u, own=own: block.pushed(u, block_of(own, k))  # noqa: E731
-            u = group.over_blocks(push, u)
+            u = group.over(Push(), (own,), u)[1]
         return u
 
     def impulses(self, x: Iterate) -> Array:

@@ -33,7 +33,7 @@ class BodyDescent(AbstractSweeps):
     def sweep(self, x: Any, old: Any, beta: Array) -> tuple[Any, Any, Array, Array]:
         """After a step of all contacts."""
         y, L = x[1] + beta * (x[1] - old[1]), x[2]
-        new, before, *products = self.contacts.round(x[:2], old[:2], beta, lambda _: y, 1.0 / L)
+        new, before, *products = self.contacts.round(x[:2], old[:2], beta, y, 1.0 / L)
         return _judged(new, (*before, L), jnp.sum((new[1] - y) ** 2), *products)
 
     def looked(self, x: Any) -> tuple[Any, Array]:
