@@ -51,11 +51,11 @@ def rubbing():
 
 
 def _rounds(sweeps, P):
-    x, old = sweeps.start(P), sweeps.start(0.5 * P)
-    x, old, *products = sweeps.sweep(x, old, jnp.asarray(0.3))
-    x, _, *more = sweeps.round(x, old, jnp.asarray(0.2), old[1], 0.4)
-    x, residual = sweeps.looked(x)
-    return sweeps.impulses(x), x[1], sweeps.impulses(old), residual, *products, *more
+    x = old = sweeps.start(P)
+    x, old = jax.lax.fori_loop(0, 3, lambda _, at: sweeps.sweep(*at, jnp.asarray(0.3))[:2], (x, old))
+    x, _, *products = sweeps.round(x, old, jnp.asarray(0.2), old[1], 0.4)
+    (_, u), residual = sweeps.looked(x)
+    return sweeps.impulses(x), u, residual, *products
 
 
 def test_kernels_of_a_gpu_find_what_other_devices_find(monkeypatch):
