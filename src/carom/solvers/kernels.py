@@ -6,6 +6,8 @@ Letters: b blocks of B places, R rows, N bodies of f velocities.
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import jax
@@ -17,6 +19,7 @@ from carom.solvers.tasks import AbstractTask, Places
 PLACES = 128  # of a program: a power of two
 _WARPS = 4
 _BACKENDS = ("gpu",)
+_CAPABILITY = 8
 
 
 class Worked(NamedTuple):
@@ -29,7 +32,15 @@ class Worked(NamedTuple):
 
 def at_hand() -> bool:
     """Whether tasks are kernels here."""
-    return jax.default_backend() in _BACKENDS
+    return jax.default_backend() in _BACKENDS and _compile()
+
+
+@cache
+def _compile() -> bool:
+    """Whether they compile for the device: Triton asks for a compute capability of 8, and JAX may come without it."""
+    capability = str(getattr(jax.devices()[0], "compute_capability", _CAPABILITY)).split(".")[0]
+    known = find_spec("jax.experimental.pallas.triton") is not None
+    return known and capability.isdigit() and int(capability) >= _CAPABILITY
 
 
 def over_colours(
