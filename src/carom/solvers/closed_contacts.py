@@ -21,7 +21,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from carom.solvers import kernels
 from carom.solvers.body_directions import BodyDirections, Colours, Columns, columns
 from carom.solvers.contact_problem import ContactProblem
 from carom.solvers.tasks import AbstractTask, Places
@@ -32,7 +31,7 @@ _MOST = 2**19  # on other devices, where every round of a loop costs time
 
 
 class Closed(eqx.Module):
-    """The closed contacts of a group, and how many blocks each colour fills, at most `most`.
+    """The closed contacts of a group, and how many blocks each colour fills, of those it may.
 
     Their rows in the problem, what a round takes, and the diagonal of the problem.
 
@@ -43,13 +42,13 @@ class Closed(eqx.Module):
     row: Int[Array, "b R B"]
     places: Places
     diagonal: Float[Array, " m"]
-    most: int = eqx.field(static=True)
+    room: tuple[int, ...] = eqx.field(static=True)
 
     @classmethod
     def of(cls, W: BodyDirections, k: int, problem: ContactProblem, contacts: slice, root_M: Array) -> Closed:
         """Those of group k of W, which has these contacts of a problem."""
         own, N, active, friction = W.groups[k], root_M.shape[0], problem.active[contacts], problem.friction[contacts]
-        B = block_size(N, len(own.sides))
+        B = cls.block_size(N, len(own.sides))
         number, filled = _places(active, own.colours, B)
 
         def block(at: Array) -> Any:
@@ -66,8 +65,8 @@ class Closed(eqx.Module):
             mu = _taken(friction, at) * root[-1] / root[0]
             return row.astype(jnp.int32), Places(body, rows, _taken(problem.c, row) / root, mu)
 
-        row, places = _each_block(block, jnp.sum(filled), number)
-        return cls(filled, row, places, problem.diagonal, max(-(-size // B) for size in own.colours.sizes))
+        row, places = cls.each_block(block, jnp.sum(filled), number)
+        return cls(filled, row, places, problem.diagonal, tuple(-(-size // B) for size in own.colours.sizes))
 
     @property
     def used(self) -> Int[Array, ""]:
@@ -76,30 +75,25 @@ class Closed(eqx.Module):
 
     def gathered(self, P: Float[Array, " m"]) -> Float[Array, "b R B"]:
         """Their impulses, in blocks."""
-        return _each_block(lambda row: _taken(P, row) * _root(self.diagonal, row), self.used, self.row)
+        return self.each_block(lambda row: _taken(P, row) * _root(self.diagonal, row), self.used, self.row)
 
     def scattered(self, P: Float[Array, "b R B"], onto: Float[Array, " m"]) -> Float[Array, " m"]:
         """All impulses of the problem with theirs, from blocks."""
+        return jax.lax.fori_loop(0, self.used, lambda k, onto: self.put(block_of((self.row, P), k), onto), onto)
 
-        def put(at: tuple[Array, Array], onto: Array) -> Array:
-            row, P = at
-            return onto.at[row].set(P / _root(self.diagonal, row), mode="drop")
-
-        if kernels.at_hand():
-            return put((self.row, P), onto)
-        return jax.lax.fori_loop(0, self.used, lambda k, onto: put(block_of((self.row, P), k), onto), onto)
+    def put(self, own: tuple[Array, Array], onto: Float[Array, " m"]) -> Float[Array, " m"]:
+        """All impulses with those of rows."""
+        row, P = own
+        return onto.at[row].set(P / _root(self.diagonal, row), mode="drop")
 
     def over(
         self, task: AbstractTask, P: tuple[Array, ...], u: Array, seen: Array | None = None
-    ) -> tuple[tuple[Array, ...], Array, Array]:
+    ) -> tuple[tuple[Array, ...], Array, list[Array]]:
         """What a task makes of impulses (b, R, B) and velocities, one block after the other, and its counts.
 
         Blocks see the velocities that those before them left, or else those that are given.
         """
         places, (_, B) = self.places, self.places.friction.shape
-        if kernels.at_hand():
-            at = kernels.Worked(P, u, jnp.zeros((2, self.most, B)))
-            return kernels.over_colours(task, places, self.filled, at, seen)
 
         def after(k: Array, at: tuple[Any, Array, Array]) -> tuple[Any, Array, Array]:
             P, u, counts = at
@@ -110,7 +104,31 @@ class Closed(eqx.Module):
             P = put_block(P, k, tuple(map(jnp.stack, new))) if task.sets else P
             return P, _pushed(u, block, dP) if task.pushes else u, jnp.stack(counts)
 
-        return jax.lax.fori_loop(0, self.used, after, (P, u, jnp.zeros((2, B))))
+        P, u, counts = jax.lax.fori_loop(0, self.used, after, (P, u, jnp.zeros((2, B))))
+        return P, u, list(map(task.joined, counts))
+
+    @staticmethod
+    def ahead(u: Array, old: Array, beta: Array) -> tuple[Array, Array]:
+        """u + beta (u - old), and u."""
+        return u + beta * (u - old), u
+
+    @staticmethod
+    def block_size(bodies: int, sides: int) -> int:
+        """Places of a block: large ones cost fewer rounds of a loop, small ones fill better.
+
+        It follows from the number of bodies, not from the room of lists, on which no bit of a result depends. In a pile
+        a colour has a quarter as many closed pairs as there are bodies; of contacts with the world those along a border
+        are.
+        """
+        likely = 3 * bodies // 10 if sides > 1 else 2 * math.isqrt(bodies)
+        return max(8, min(_PLACES.get(jax.default_backend(), _MOST), likely))
+
+    @staticmethod
+    def each_block(f: Callable[[Any], Any], used: Array, x: Any) -> Any:
+        """f of each block of arrays, one after the other; zero for those not in use."""
+        count, first = jax.tree.leaves(x)[0].shape[0], jax.tree.map(lambda y: y[0], x)
+        empty = jax.tree.map(lambda y: jnp.zeros((count, *y.shape), y.dtype), jax.eval_shape(f, first))
+        return jax.lax.fori_loop(0, used, lambda k, all_: put_block(all_, k, f(block_of(x, k))), empty)
 
 
 def _held(x: Columns) -> Columns:
@@ -125,15 +143,6 @@ def _pushed(u: Float[Array, "N f"], block: Places, dP: Columns) -> Float[Array, 
     """
     push = jnp.concatenate([jnp.stack(side, axis=1) for side in block.push(dP)])
     return u.at[block.body].add(push, mode="drop", unique_indices=True)
-
-
-def _each_block(f: Callable[[Any], Any], used: Array, x: Any) -> Any:
-    """f of each block of arrays; zero for those not in use, where one is taken after the other."""
-    if kernels.at_hand():
-        return jax.vmap(f)(x)
-    count, first = jax.tree.leaves(x)[0].shape[0], jax.tree.map(lambda y: y[0], x)
-    empty = jax.tree.map(lambda y: jnp.zeros((count, *y.shape), y.dtype), jax.eval_shape(f, first))
-    return jax.lax.fori_loop(0, used, lambda k, all_: put_block(all_, k, f(block_of(x, k))), empty)
 
 
 def _root(diagonal: Array, row: Array) -> Array:
@@ -170,15 +179,3 @@ def _places(active: Array, colours: Colours, B: int) -> tuple[Int[Array, "b B"],
     place = jnp.where(active, before + running_sum(jumps), blocks * B + entry)
     number = jnp.full(blocks * B, K, jnp.int32).at[place].set(entry, mode="drop", unique_indices=True)
     return number.reshape(blocks, B), filled.astype(jnp.int32)
-
-
-def block_size(bodies: int, sides: int) -> int:
-    """Places of a block: large ones cost fewer rounds of a loop, small ones fill better.
-
-    It follows from the number of bodies, not from the room of lists, on which no bit of a result depends. In a pile a
-    colour has a quarter as many closed pairs as there are bodies; of contacts with the world those along a border are.
-    """
-    if kernels.at_hand():
-        return kernels.PLACES
-    likely = 3 * bodies // 10 if sides > 1 else 2 * math.isqrt(bodies)
-    return max(8, min(_PLACES.get(jax.default_backend(), _MOST), likely))

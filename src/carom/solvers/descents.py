@@ -36,10 +36,13 @@ class BodyDescent(AbstractSweeps):
         new, before, *products = self.contacts.round(x[:2], old[:2], beta, y, 1.0 / L)
         return _judged(new, (*before, L), jnp.sum((new[1] - y) ** 2), *products)
 
-    def looked(self, x: Any) -> tuple[Any, Array]:
-        """With velocities summed anew, and the residual."""
-        found, residual = self.contacts.looked(x[:2])
-        return (*found, x[2]), residual
+    def fresh(self, x: Any) -> Any:
+        """With velocities summed anew."""
+        return (*self.contacts.fresh(x[:2]), x[2])
+
+    def residual(self, x: Any) -> Array:
+        """The residual."""
+        return self.contacts.residual(x[:2])
 
     def impulses(self, x: Any) -> Array:
         """The impulses in their order."""
@@ -65,12 +68,14 @@ class Descent(AbstractSweeps):
         products = (jnp.sum(self.problem.diagonal * down * z) for z in (down, new - x[0]))
         return _judged((new, velocity), x, curved, *products)
 
-    def looked(self, x: Any) -> tuple[Any, Array]:
+    def fresh(self, x: Any) -> Any:
+        """With velocities found anew."""
+        return x[0], self.problem.velocity(x[0]), x[2]
+
+    def residual(self, x: Any) -> Array:
         """The residual."""
-        P, _, L = x
-        v = self.problem.velocity(P)
-        defect = P - self.problem.project(P - v / self.problem.diagonal, P)
-        return (P, v, L), self.problem.residual(P, defect)
+        P, v, _ = x
+        return self.problem.residual(P, P - self.problem.project(P - v / self.problem.diagonal, P))
 
     def impulses(self, x: Any) -> Array:
         """The impulses."""

@@ -6,93 +6,121 @@ Letters: b blocks of B places, R rows, N bodies of f velocities.
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Float
 
+from carom.solvers.closed_contacts import Closed
 from carom.solvers.tasks import AbstractTask, Places
 
-PLACES = 128  # of a program: a power of two
-_WARPS = 4
-_BACKENDS = ("gpu",)
+T = TypeVar("T")
+
+_PLACES, _WARPS = 256, 8  # of a program: powers of two
+_ENTRIES = 1024  # of a program over velocities
+_PLATFORM = "cuda"
 _CAPABILITY = 8
 
 
-class Worked(NamedTuple):
-    """What a task works on: impulses, velocities, its counts."""
-
-    P: tuple[Float[Array, "b R B"], ...]
-    u: Float[Array, "N f"]
-    counts: Float[Array, "2 programs B"]
-
-
-def at_hand() -> bool:
-    """Whether tasks are kernels here."""
-    return jax.default_backend() in _BACKENDS and _compile()
+def fitting(solve: Callable[[type[Closed]], T]) -> T:
+    """What is found with kernels where it is compiled for a GPU, and without them elsewhere."""
+    if not _at_hand():
+        return solve(Closed)
+    return jax.lax.platform_dependent(**{_PLATFORM: partial(solve, Fused)}, default=partial(solve, Closed))
 
 
 @cache
-def _compile() -> bool:
-    """Whether they compile for the device: Triton asks for a compute capability of 8, and JAX may come without it."""
-    capability = str(getattr(jax.devices()[0], "compute_capability", _CAPABILITY)).split(".")[0]
-    known = find_spec("jax.experimental.pallas.triton") is not None
-    return known and capability.isdigit() and int(capability) >= _CAPABILITY
+def _at_hand() -> bool:
+    """Whether there is a device for them: Triton asks for a compute capability of 8, and JAX may come without it."""
+    if jax.default_backend() != "gpu" or find_spec("jax.experimental.pallas.triton") is None:
+        return False
+    capability = str(getattr(jax.devices()[0], "compute_capability", "")).split(".")[0]
+    return capability.isdigit() and int(capability) >= _CAPABILITY
 
 
-def over_colours(
-    task: AbstractTask, places: Places, filled: Int[Array, " colours"], at: Worked, seen: Array | None
-) -> Worked:
-    """What a task makes of impulses and velocities, colour by colour.
+class Worked(NamedTuple):
+    """What a task works on: impulses, velocities, its counts of each block."""
 
-    A colour has its `filled` blocks after those of the one before. The loop goes over all colours that
-    there may be: one of a known length does not wait for the device.
-    """
-    blocks = jnp.stack([jnp.cumsum(filled) - filled, filled]).astype(jnp.int32)
-
-    def after(colour: Array, at: Worked) -> Worked:
-        kept = at._replace(P=() if task.sets else at.P, u=None if task.pushes else at.u, counts=None)
-        changed = at._replace(P=at.P if task.sets else (), u=at.u if task.pushes else None)
-        found = _colour((task, places, blocks, colour, seen, kept), changed)
-        return Worked(found.P or at.P, at.u if found.u is None else found.u, found.counts)
-
-    return jax.lax.fori_loop(0, filled.size, after, at)
+    P: tuple[Float[Array, "b R B"], ...]
+    u: Float[Array, "N f"]
+    counts: Float[Array, "2 b"]
 
 
-def _colour(given: Any, changed: Worked) -> Worked:
-    """One colour: what is only read, and what changes."""
-    from jax.experimental import pallas as pl  # noqa: PLC0415 -- only where there is a GPU
-    from jax.experimental.pallas import triton  # noqa: PLC0415
+class Fused(Closed):
+    """The closed contacts of a group; a colour is a kernel."""
 
-    read, tree = jax.tree.flatten(jax.tree.map(jnp.asarray, given))
+    def over(
+        self, task: AbstractTask, P: tuple[Array, ...], u: Array, seen: Array | None = None
+    ) -> tuple[tuple[Array, ...], Array, list[Array]]:
+        """What a task makes of impulses and velocities, colour by colour; at once where it pushes nothing.
+
+        A colour has its `filled` blocks after those of the one before; programs beyond them end at once.
+        """
+        at, ends = Worked(P, u, jnp.zeros((2, P[0].shape[0]))), jnp.cumsum(self.filled)
+        spans, room = jnp.stack([ends - self.filled, self.filled], axis=1).astype(jnp.int32), self.room
+        if not task.pushes:
+            spans, room = jnp.stack([jnp.zeros_like(ends[-1]), ends[-1]])[None].astype(jnp.int32), (sum(room),)
+        for span, size in zip(spans, room):
+            if size:
+                at = _colour((task, self.places, span, seen), at, _programs(size, max(room)))
+        return at.P, at.u, list(map(task.joined, at.counts))
+
+    def scattered(self, P: Float[Array, "b R B"], onto: Float[Array, " m"]) -> Float[Array, " m"]:
+        """All impulses of the problem with theirs, from blocks."""
+        return self.put((self.row, P), onto)
+
+    @staticmethod
+    def ahead(u: Array, old: Array, beta: Array) -> tuple[Array, Array]:
+        """u + beta (u - old), and u, each in place of the other argument."""
+        return _ahead(u, old, beta)
+
+    @staticmethod
+    def block_size(bodies: int, sides: int) -> int:
+        """Places of a program."""
+        del bodies, sides
+        return _PLACES
+
+    @staticmethod
+    def each_block(f: Callable[[Any], Any], used: Array, x: Any) -> Any:
+        """f of each block of arrays."""
+        del used
+        return jax.vmap(f)(x)
+
+
+def _programs(size: int, most: int) -> int:
+    """At least so many programs: few numbers occur, since each is compiled by itself."""
+    while most // 4 >= size:
+        most //= 4
+    return most
+
+
+def _colour(given: Any, at: Worked, programs: int) -> Worked:
+    """One colour, with what is only read, and what may change."""
+    task = given[0]
+    kept = at._replace(P=() if task.sets else at.P, u=None if task.pushes else at.u, counts=None)
+    changed = at._replace(P=at.P if task.sets else (), u=at.u if task.pushes else None)
+    read, tree = jax.tree.flatten(jax.tree.map(jnp.asarray, (given, kept)))
     written, own_tree = jax.tree.flatten(changed)
 
     def kernel(*refs: Any) -> None:
-        task, places, blocks, colour, seen, kept = tree.unflatten(refs[: len(read)])
-        own, program = own_tree.unflatten(refs[-len(written) :]), pl.program_id(0)
-        first, count = (blocks[j, colour[()]] for j in range(2))
-        at = Worked(kept.P or own.P, own.u if kept.u is None else kept.u, own.counts)
-        pl.when(program < count)(lambda: _block(task, places, (first + program, program), seen, at))
+        (task, places, span, seen), kept = tree.unflatten(refs[: len(read)])
+        own = own_tree.unflatten(refs[-len(written) :])
+        at, program = Worked(kept.P or own.P, own.u if kept.u is None else kept.u, own.counts), _program()
+        _pallas().when(program < span[1])(lambda: _block(task, places, span[0] + program, seen, at))
 
-    call = pl.pallas_call(
-        kernel,
-        grid=changed.counts.shape[1:2],
-        out_shape=[jax.ShapeDtypeStruct(x.shape, x.dtype) for x in written],
-        input_output_aliases={len(read) + j: j for j in range(len(written))},
-        compiler_params=triton.CompilerParams(num_warps=_WARPS),
-        interpret=jax.default_backend() == "cpu",
-    )
-    return own_tree.unflatten(call(*read, *written))
+    found = own_tree.unflatten(_in_place(kernel, programs, _WARPS, read, written))
+    return Worked(found.P or at.P, at.u if found.u is None else found.u, found.counts)
 
 
-def _block(task: AbstractTask, places: Places, number: tuple[Array, Array], seen: Any, at: Any) -> None:
+def _block(task: AbstractTask, places: Places, k: Array, seen: Any, at: Any) -> None:
     """What one program does: read a block, work, write. All arrays are references here."""
-    from jax.experimental.pallas import triton  # noqa: PLC0415
+    from jax.experimental.pallas import triton  # noqa: PLC0415 -- only where there is a GPU
 
-    (k, program), (N, f), B = number, at.u.shape, places.friction.shape[1]
+    (N, f), B = at.u.shape, places.friction.shape[1]
     body = [places.body[k, side * B : (side + 1) * B] for side, _ in enumerate(places.rows)]
 
     def columns(of: Any) -> list[Array]:
@@ -102,7 +130,7 @@ def _block(task: AbstractTask, places: Places, number: tuple[Array, Array], seen
         return [[triton.load(of.at[b, i], mask=b < N, other=0.0) for i in range(f)] for b in body]
 
     block = Places(body[0], jax.tree.map(lambda x: x[k, :], places.rows), columns(places.c), places.friction[k, :])
-    own, counts = velocities(at.u), [at.counts[j, program, :] for j in range(2)]
+    own, counts = velocities(at.u), [jnp.zeros(B, places.friction.dtype)] * 2
     of_task = jax.tree.map(lambda x: x[()], task)
     P, dP, counts = of_task(block, tuple(map(columns, at.P)), own if seen is None else velocities(seen), counts, list)
     for of, new in zip(at.P, P if task.sets else ()):
@@ -112,4 +140,46 @@ def _block(task: AbstractTask, places: Places, number: tuple[Array, Array], seen
         for i in range(f):
             triton.store(at.u.at[b, i], u[i] + push[i], mask=b < N)
     for j, count in enumerate(counts):
-        at.counts[j, program, :] = count
+        at.counts[j, k] = task.joined(count)
+
+
+def _ahead(u: Array, old: Array, beta: Array) -> tuple[Array, Array]:
+    """u + beta (u - old), and u: a loop that carries both copies neither."""
+
+    def kernel(beta: Any, *refs: Any) -> None:
+        from jax.experimental.pallas import triton  # noqa: PLC0415
+
+        u, old = refs[-2:]
+        place = _program() * _ENTRIES + jnp.arange(_ENTRIES)
+        a, b = (triton.load(x.at[place], mask=place < x.shape[0], other=0.0) for x in (u, old))
+        for x, new in ((u, a + beta[()] * (a - b)), (old, a)):
+            triton.store(x.at[place], new, mask=place < x.shape[0])
+
+    found = _in_place(kernel, -(-u.size // _ENTRIES), _WARPS, [beta], [u.ravel(), old.ravel()])
+    return found[0].reshape(u.shape), found[1].reshape(u.shape)
+
+
+def _in_place(
+    kernel: Callable[..., None], programs: int, warps: int, read: list[Array], written: list[Array]
+) -> list[Array]:
+    """What a kernel makes of arrays that it may write."""
+    from jax.experimental.pallas import triton  # noqa: PLC0415
+
+    return _pallas().pallas_call(
+        kernel,
+        grid=(programs,),
+        out_shape=[jax.ShapeDtypeStruct(x.shape, x.dtype) for x in written],
+        input_output_aliases={len(read) + j: j for j in range(len(written))},
+        compiler_params=triton.CompilerParams(num_warps=warps),
+        interpret=_PLATFORM == "cpu",
+    )(*read, *written)
+
+
+def _program() -> Array:
+    return _pallas().program_id(0)
+
+
+def _pallas() -> Any:
+    from jax.experimental import pallas  # noqa: PLC0415
+
+    return pallas

@@ -46,11 +46,12 @@ class AbstractTask(eqx.Module):
     """What is done with contacts that do not act on each other.
 
     From some impulses of each, the velocities of its bodies and two counts: those impulses anew (where it `sets` them),
-    the impulses that act on its bodies (where it `pushes`), and the counts.
+    the impulses that act on its bodies (where it `pushes`), and the counts, which are `joined` to one at the end.
     """
 
     sets: ClassVar[bool] = False
     pushes: ClassVar[bool] = False
+    joined: ClassVar[Callable[[Array], Array]] = staticmethod(jnp.sum)
 
     @abc.abstractmethod
     def __call__(
@@ -93,6 +94,8 @@ class Push(AbstractTask):
 
 class Look(AbstractTask):
     """The largest defect, and the largest impulse and velocity: what a residual is made of."""
+
+    joined = staticmethod(jnp.max)
 
     def __call__(
         self, places: Places, P: tuple[Columns, ...], own: list[Columns], counts: Columns, held: Held
