@@ -40,7 +40,8 @@ def accelerated(
     goes_on = lambda search: (search.now > tol) & (search.k < max_iter)  # noqa: E731
     found = repeated(goes_on, lambda search: search.ahead(sweeps, max_iter), start)
     status = jnp.where(jnp.isfinite(found.least), Status.OK, Status.NOT_FINITE).astype(jnp.int32)
-    return ContactResult(sweeps.impulses(found.best), found.least, found.k, status, found.least > tol)
+    P, pushed = sweeps.impulses(found.best), sweeps.pushed(found.best)
+    return ContactResult(P, found.least, found.k, status, found.least > tol, pushed)
 
 
 class Search(eqx.Module):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import reduce
 
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from carom.solvers.body_directions import BodyDirections, added
 from carom.solvers.closed_contacts import Closed
@@ -25,6 +25,7 @@ class BodySweeps(AbstractSweeps):
 
     W: BodyDirections
     groups: tuple[Closed, ...]
+    root_M: Float[Array, "N f"]
 
     @classmethod
     def of(cls, problem: ContactProblem, W: BodyDirections, masses: Array, closed: type[Closed] = Closed) -> BodySweeps:
@@ -33,7 +34,7 @@ class BodySweeps(AbstractSweeps):
         for k, group in enumerate(W.groups):
             found.append(closed.of(W, k, problem, slice(first, first + group.count), root_M))
             first += group.count
-        return cls(W, tuple(found))
+        return cls(W, tuple(found), root_M)
 
     def start(self, P: Array) -> Iterate:
         """Impulses in blocks, and the velocities they bring about."""
@@ -71,6 +72,10 @@ class BodySweeps(AbstractSweeps):
         for group, P in zip(self.groups, x[0]):
             found = group.scattered(P, found)
         return found
+
+    def pushed(self, x: Iterate) -> Array:
+        """The velocities of bodies."""
+        return (x[1] / self.root_M).ravel()
 
     def _with_velocities(self, P: tuple[Array, ...]) -> Iterate:
         u = jnp.zeros((self.W.bodies, self.W.dof))

@@ -48,6 +48,10 @@ class BodyDescent(AbstractSweeps):
         """The impulses in their order."""
         return self.contacts.impulses(x[:2])
 
+    def pushed(self, x: Any) -> Array:
+        """The velocities of bodies."""
+        return self.contacts.pushed(x[:2])
+
 
 class Descent(AbstractSweeps):
     """Steps over all rows of a problem; an iterate holds P, G P + c, and L."""

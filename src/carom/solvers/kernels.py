@@ -66,7 +66,7 @@ class Fused(Closed):
             spans, room = jnp.stack([jnp.zeros_like(ends[-1]), ends[-1]])[None].astype(jnp.int32), (sum(room),)
         for span, size in zip(spans, room):
             if size:
-                at = _colour((task, self.places, span, seen), at, _programs(size, max(room)))
+                at = _colour((task, self.places, span, seen), at, _programs(size, max(room)), _PLATFORM == "cpu")
         return at.P, at.u, list(map(task.joined, at.counts))
 
     def scattered(self, P: Float[Array, "b R B"], onto: Float[Array, " m"]) -> Float[Array, " m"]:
@@ -76,7 +76,7 @@ class Fused(Closed):
     @staticmethod
     def ahead(u: Array, old: Array, beta: Array) -> tuple[Array, Array]:
         """u + beta (u - old), and u, each in place of the other argument."""
-        return _ahead(u, old, beta)
+        return _ahead(u, old, beta, _PLATFORM == "cpu")
 
     @staticmethod
     def block_size(bodies: int, sides: int) -> int:
@@ -93,13 +93,14 @@ class Fused(Closed):
 
 def _programs(size: int, most: int) -> int:
     """At least so many programs: few numbers occur, since each is compiled by itself."""
-    while most // 4 >= size:
-        most //= 4
+    while most // 8 >= size:
+        most //= 8
     return most
 
 
-def _colour(given: Any, at: Worked, programs: int) -> Worked:
-    """One colour, with what is only read, and what may change."""
+@partial(jax.jit, static_argnums=(2, 3))
+def _colour(given: Any, at: Worked, programs: int, interpret: bool) -> Worked:
+    """One colour, with what is only read, and what may change; traced once for all colours."""
     task = given[0]
     kept = at._replace(P=() if task.sets else at.P, u=None if task.pushes else at.u, counts=None)
     changed = at._replace(P=at.P if task.sets else (), u=at.u if task.pushes else None)
@@ -112,7 +113,7 @@ def _colour(given: Any, at: Worked, programs: int) -> Worked:
         at, program = Worked(kept.P or own.P, own.u if kept.u is None else kept.u, own.counts), _program()
         _pallas().when(program < span[1])(lambda: _block(task, places, span[0] + program, seen, at))
 
-    found = own_tree.unflatten(_in_place(kernel, programs, _WARPS, read, written))
+    found = own_tree.unflatten(_in_place(kernel, programs, read, written, interpret))
     return Worked(found.P or at.P, at.u if found.u is None else found.u, found.counts)
 
 
@@ -143,7 +144,7 @@ def _block(task: AbstractTask, places: Places, k: Array, seen: Any, at: Any) -> 
         at.counts[j, k] = task.joined(count)
 
 
-def _ahead(u: Array, old: Array, beta: Array) -> tuple[Array, Array]:
+def _ahead(u: Array, old: Array, beta: Array, interpret: bool) -> tuple[Array, Array]:
     """u + beta (u - old), and u: a loop that carries both copies neither."""
 
     def kernel(beta: Any, *refs: Any) -> None:
@@ -155,12 +156,12 @@ def _ahead(u: Array, old: Array, beta: Array) -> tuple[Array, Array]:
         for x, new in ((u, a + beta[()] * (a - b)), (old, a)):
             triton.store(x.at[place], new, mask=place < x.shape[0])
 
-    found = _in_place(kernel, -(-u.size // _ENTRIES), _WARPS, [beta], [u.ravel(), old.ravel()])
+    found = _in_place(kernel, -(-u.size // _ENTRIES), [beta], [u.ravel(), old.ravel()], interpret)
     return found[0].reshape(u.shape), found[1].reshape(u.shape)
 
 
 def _in_place(
-    kernel: Callable[..., None], programs: int, warps: int, read: list[Array], written: list[Array]
+    kernel: Callable[..., None], programs: int, read: list[Array], written: list[Array], interpret: bool
 ) -> list[Array]:
     """What a kernel makes of arrays that it may write."""
     from jax.experimental.pallas import triton  # noqa: PLC0415
@@ -170,8 +171,8 @@ def _in_place(
         grid=(programs,),
         out_shape=[jax.ShapeDtypeStruct(x.shape, x.dtype) for x in written],
         input_output_aliases={len(read) + j: j for j in range(len(written))},
-        compiler_params=triton.CompilerParams(num_warps=warps),
-        interpret=_PLATFORM == "cpu",
+        compiler_params=triton.CompilerParams(num_warps=_WARPS),
+        interpret=interpret,
     )(*read, *written)
 
 

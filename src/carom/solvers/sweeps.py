@@ -31,3 +31,7 @@ class AbstractSweeps(eqx.Module):
     @abc.abstractmethod
     def impulses(self, x: Any) -> Array:
         """The impulses of the problem."""
+
+    def pushed(self, x: Any) -> Array | None:
+        """The velocities of bodies that they bring about, where these are known."""
+        del x
