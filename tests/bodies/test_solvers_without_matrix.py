@@ -68,6 +68,25 @@ def test_kernels_of_a_gpu_find_what_other_devices_find(monkeypatch):
     assert np.count_nonzero(np.asarray(expected[0])) > 12
 
 
+def test_kernels_are_taken_by_the_platform_a_program_is_compiled_for(monkeypatch):
+    monkeypatch.setattr(kernels, "_at_hand", lambda: True)
+    taken = lambda closed: jnp.asarray(closed is kernels.Fused)  # noqa: E731
+    assert not kernels.fitting(taken)
+    monkeypatch.setattr(kernels, "_PLATFORM", "cpu")
+    assert kernels.fitting(taken)
+
+
+@pytest.mark.slow
+def test_kernels_serve_the_lanes_of_a_batch(monkeypatch):
+    monkeypatch.setattr(kernels, "_PLATFORM", "cpu")
+    monkeypatch.setattr(kernels, "_PLACES", 4)
+    P = jnp.stack([jnp.zeros(38), jnp.linspace(0.0, 1.0, 38)])
+    lanes, single = jax.vmap(rubbing(kernels.Fused))(P), rubbing(Closed)
+    for k in range(2):
+        for found, wanted in zip(lanes, single(P[k]), strict=True):
+            np.testing.assert_allclose(found[k], wanted, rtol=1e-12, atol=1e-13)
+
+
 @pytest.fixture(scope="module")
 def settled():
     """Disks that fell into a box."""

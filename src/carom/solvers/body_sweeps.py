@@ -64,7 +64,7 @@ class BodySweeps(AbstractSweeps):
         """The residual."""
         found = [group.over(Look(), (P,), x[1])[2] for group, P in zip(self.groups, x[0])]
         defect, size = (reduce(jnp.maximum, of_groups) for of_groups in zip(*found))
-        return defect / (size + TINY)
+        return jnp.where(defect < jnp.inf, defect / (size + TINY), jnp.nan)
 
     def impulses(self, x: Iterate) -> Array:
         """The impulses in their order."""

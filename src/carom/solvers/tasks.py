@@ -93,7 +93,10 @@ class Push(AbstractTask):
 
 
 class Look(AbstractTask):
-    """The largest defect, and the largest impulse and velocity: what a residual is made of."""
+    """The largest defect, and the largest impulse and velocity: what a residual is made of; infinite without numbers.
+
+    The larger of two numbers is the one that is a number, within a kernel.
+    """
 
     joined = staticmethod(jnp.max)
 
@@ -103,7 +106,8 @@ class Look(AbstractTask):
         """Both."""
         defects = [jnp.abs(p - new) for p, new in zip(P[0], held(places.wanted(P[0], own)))]
         sizes = [jnp.abs(p) + jnp.abs(c) for p, c in zip(P[0], places.c)]
-        return P, P[0], [reduce(jnp.maximum, each, so_far) for so_far, each in zip(counts, (defects, sizes))]
+        found = [[jnp.where(x < jnp.inf, x, jnp.inf) for x in each] for each in (defects, sizes)]
+        return P, P[0], [reduce(jnp.maximum, each, so_far) for so_far, each in zip(counts, found)]
 
 
 def _within(x: Columns, a: Array) -> list[Array]:
