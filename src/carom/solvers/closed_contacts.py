@@ -31,14 +31,14 @@ _MOST = 2**19  # on other devices, where every round of a loop costs time
 
 
 class Closed(eqx.Module):
-    """The closed contacts of a group, and how many blocks each colour fills, of those it may.
+    """The closed contacts of a group: of each colour its first block and how many it fills, of those it may.
 
     Their rows in the problem, what a round takes, and the diagonal of the problem.
 
     Bodies of all sides stand one after the other: a block gathers and scatters once.
     """
 
-    filled: Int[Array, " colours"]
+    spans: tuple[Int[Array, " 2"], ...]
     row: Int[Array, "b R B"]
     places: Places
     diagonal: Float[Array, " m"]
@@ -66,12 +66,13 @@ class Closed(eqx.Module):
             return row.astype(jnp.int32), Places(body, rows, _taken(problem.c, row) / root, mu)
 
         row, places = cls.each_block(block, jnp.sum(filled), number)
-        return cls(filled, row, places, problem.diagonal, tuple(-(-size // B) for size in own.colours.sizes))
+        spans = jnp.stack([jnp.cumsum(filled) - filled, filled], axis=1).astype(jnp.int32)
+        return cls(tuple(spans), row, places, problem.diagonal, tuple(-(-size // B) for size in own.colours.sizes))
 
     @property
     def used(self) -> Int[Array, ""]:
         """Blocks in use."""
-        return jnp.sum(self.filled)
+        return jnp.sum(self.spans[-1])
 
     def gathered(self, P: Float[Array, " m"]) -> Float[Array, "b R B"]:
         """Their impulses, in blocks."""

@@ -58,16 +58,15 @@ class Fused(Closed):
     ) -> tuple[tuple[Array, ...], Array, list[Array]]:
         """What a task makes of impulses and velocities, colour by colour; at once where it pushes nothing.
 
-        A colour has its `filled` blocks after those of the one before; programs beyond them end at once.
+        Programs beyond the blocks that a colour fills end at once.
         """
-        at, ends = Worked(P, u, jnp.zeros((2, P[0].shape[0]))), jnp.cumsum(self.filled)
-        spans, room = jnp.stack([ends - self.filled, self.filled], axis=1).astype(jnp.int32), self.room
+        at, spans, room = Worked(P, u, jnp.zeros((2, P[0].shape[0]))), self.spans, self.room
         if not task.pushes:
-            spans, room = jnp.stack([jnp.zeros_like(ends[-1]), ends[-1]])[None].astype(jnp.int32), (sum(room),)
+            spans, room = (jnp.stack([jnp.zeros_like(self.used), self.used]),), (sum(room),)
         for span, size in zip(spans, room):
             if size:
                 at = _colour((task, self.places, span, seen), at, _programs(size, max(room)), _PLATFORM == "cpu")
-        return at.P, at.u, list(map(task.joined, at.counts))
+        return at.P, at.u, list(task.joined(at.counts, axis=1))
 
     def scattered(self, P: Float[Array, "b R B"], onto: Float[Array, " m"]) -> Float[Array, " m"]:
         """All impulses of the problem with theirs, from blocks."""
@@ -145,19 +144,21 @@ def _block(task: AbstractTask, places: Places, k: Array, seen: Any, at: Any) -> 
 
 
 def _ahead(u: Array, old: Array, beta: Array, interpret: bool) -> tuple[Array, Array]:
-    """u + beta (u - old), and u: a loop that carries both copies neither."""
+    """u + beta (u - old), and u: a loop that carries both copies neither, unless somebody changes their shape."""
+    N, f = u.shape
 
     def kernel(beta: Any, *refs: Any) -> None:
         from jax.experimental.pallas import triton  # noqa: PLC0415
 
         u, old = refs[-2:]
-        place = _program() * _ENTRIES + jnp.arange(_ENTRIES)
-        a, b = (triton.load(x.at[place], mask=place < x.shape[0], other=0.0) for x in (u, old))
+        place = _program() * _ENTRIES + jnp.arange(_ENTRIES, dtype=jnp.int32)
+        at = jax.lax.div(place, jnp.int32(f)), jax.lax.rem(place, jnp.int32(f))
+        a, b = (triton.load(x.at[at], mask=place < N * f, other=0.0) for x in (u, old))
         for x, new in ((u, a + beta[()] * (a - b)), (old, a)):
-            triton.store(x.at[place], new, mask=place < x.shape[0])
+            triton.store(x.at[at], new, mask=place < N * f)
 
-    found = _in_place(kernel, -(-u.size // _ENTRIES), [beta], [u.ravel(), old.ravel()], interpret)
-    return found[0].reshape(u.shape), found[1].reshape(u.shape)
+    y, before = _in_place(kernel, -(-u.size // _ENTRIES), [beta], [u, old], interpret)
+    return y, before
 
 
 def _in_place(

@@ -51,7 +51,7 @@ class AbstractTask(eqx.Module):
 
     sets: ClassVar[bool] = False
     pushes: ClassVar[bool] = False
-    joined: ClassVar[Callable[[Array], Array]] = staticmethod(jnp.sum)
+    joined: ClassVar[Callable[..., Array]] = staticmethod(jnp.sum)
 
     @abc.abstractmethod
     def __call__(
