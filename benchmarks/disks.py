@@ -38,11 +38,10 @@ class History(AbstractContactSolver):
     def solve(self, problem, guess):
         """Residuals of all looks in place of one."""
         sweeps = sweeps_of(problem)
-        start = Search.of(sweeps.start(jnp.where(problem.taking_part, guess, 0.0)))
+        start = Search.of(sweeps, jnp.where(problem.taking_part, guess, 0.0))
 
         def ahead(search, _):
-            search = search.ahead(sweeps, 0.0, 10 * self.looks)
-            return search, search.now
+            return search.ahead(sweeps, 10 * self.looks), search.now
 
         search, seen = jax.lax.scan(ahead, start, None, length=self.looks)
         return ContactResult(sweeps.impulses(search.best), seen, search.k, jnp.zeros((), jnp.int32))

@@ -1,11 +1,14 @@
 """Solvers of many contacts without a matrix: what they find, how soon, and that it stays found."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import carom
+from carom.solvers import kernels
 from carom.solvers.body_directions import Blocks, BodyDirections, Colours, Side
+from carom.solvers.body_sweeps import BodySweeps
 from carom.solvers.closed_contacts import Closed
 from carom.solvers.contact_laws import Laws
 from carom.solvers.contact_problem import contact_problem
@@ -35,6 +38,53 @@ def test_closed_contacts_are_brought_together_and_taken_back(closed):
     assert all(len({int(i) >= BODIES // 2 for i in block[block < count]}) == 1 for block in number)
     there = group.scattered(group.gathered(P), jnp.zeros(count))
     np.testing.assert_array_equal(there, np.where(active, P, 0.0))
+
+
+def rubbing(closed):
+    """Rounds over a chain of bodies with random directions and friction, where most contacts are closed."""
+    rng, (blocks, active) = np.random.default_rng(3), chain([*range(6), *range(8, 19)])
+    sides = [Side(side.body, [list(jnp.asarray(rng.normal(size=(3, 19)))) for _ in range(2)]) for side in blocks.sides]
+    W = BodyDirections((Blocks(tuple(sides), blocks.colours),), BODIES)
+    data = {"c": jnp.asarray(rng.normal(size=38)), "active": active, "friction": 0.5 * jnp.ones(19)}
+    problem = contact_problem(W, W.over(jnp.asarray(0.5)), Laws([(19, 1)]), limits=jnp.zeros((0, 2)), **data)
+    return jax.jit(lambda P: _rounds(BodySweeps.of(problem, W, W.over(jnp.asarray(0.5)).masses, closed), P))
+
+
+def _rounds(sweeps, P):
+    x = old = sweeps.start(P)
+    x, old = jax.lax.fori_loop(0, 3, lambda _, at: sweeps.sweep(*at, jnp.asarray(0.3))[:2], (x, old))
+    x, _, *products = sweeps.round(x, old, jnp.asarray(0.2), old[1], 0.4)
+    x = sweeps.fresh(x)
+    return sweeps.impulses(x), x[1], sweeps.residual(x), *products
+
+
+def test_kernels_of_a_gpu_find_what_other_devices_find(monkeypatch):
+    P = jnp.linspace(0.0, 1.0, 38)
+    expected = rubbing(Closed)(P)
+    monkeypatch.setattr(kernels, "_PLATFORM", "cpu")  # interpreted there
+    monkeypatch.setattr(kernels, "_PLACES", 4)
+    for found, wanted in zip(rubbing(kernels.Fused)(P), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-13)
+    assert np.count_nonzero(np.asarray(expected[0])) > 12
+
+
+def test_kernels_are_taken_by_the_platform_a_program_is_compiled_for(monkeypatch):
+    monkeypatch.setattr(kernels, "_at_hand", lambda: True)
+    taken = lambda closed: jnp.asarray(closed is kernels.Fused)  # noqa: E731
+    assert not kernels.fitting(taken)
+    monkeypatch.setattr(kernels, "_PLATFORM", "cpu")
+    assert kernels.fitting(taken)
+
+
+@pytest.mark.slow
+def test_kernels_serve_the_lanes_of_a_batch(monkeypatch):
+    monkeypatch.setattr(kernels, "_PLATFORM", "cpu")
+    monkeypatch.setattr(kernels, "_PLACES", 4)
+    P = jnp.stack([jnp.zeros(38), jnp.linspace(0.0, 1.0, 38)])
+    lanes, single = jax.vmap(rubbing(kernels.Fused))(P), rubbing(Closed)
+    for k in range(2):
+        for found, wanted in zip(lanes, single(P[k]), strict=True):
+            np.testing.assert_allclose(found[k], wanted, rtol=1e-12, atol=1e-13)
 
 
 @pytest.fixture(scope="module")

@@ -36,10 +36,12 @@ def accelerated(
     problem: ContactProblem, sweeps: AbstractSweeps, guess: Array, tol: float, max_iter: int
 ) -> ContactResult:
     """Solve from a guess; of all looked at, the impulses with the smallest residual."""
-    start = Search.of(sweeps.start(jnp.where(problem.taking_part, guess, 0.0)))
-    found = repeated(lambda search: search.goes_on, lambda search: search.ahead(sweeps, tol, max_iter), start)
+    start = Search.of(sweeps, jnp.where(problem.taking_part, guess, 0.0))
+    goes_on = lambda search: (search.now > tol) & (search.k < max_iter)  # noqa: E731
+    found = repeated(goes_on, lambda search: search.ahead(sweeps, max_iter), start)
     status = jnp.where(jnp.isfinite(found.least), Status.OK, Status.NOT_FINITE).astype(jnp.int32)
-    return ContactResult(sweeps.impulses(found.best), found.least, found.k, status, found.least > tol)
+    P, pushed = sweeps.impulses(found.best), sweeps.pushed(found.best)
+    return ContactResult(P, found.least, found.k, status, found.least > tol, pushed)
 
 
 class Search(eqx.Module):
@@ -51,24 +53,30 @@ class Search(eqx.Module):
     least: Array
     idle: Array
     k: Array
-    goes_on: Array
 
     @classmethod
-    def of(cls, x: Any) -> Search:
+    def of(cls, sweeps: AbstractSweeps, P: Array) -> Search:
         """At a start."""
-        none, far = jnp.zeros((), jnp.int32), jnp.asarray(jnp.inf)
-        return cls(Path.of(x), x, far, far, none, none, jnp.asarray(True))
+        x, none = sweeps.start(P), jnp.zeros((), jnp.int32)
+        now = sweeps.residual(x)
+        return cls(Path.of(x), x, now, jnp.fmin(now, jnp.inf), none, none)
 
-    def ahead(self, sweeps: AbstractSweeps, tol: float, max_iter: int) -> Search:
-        """After a look, and rounds if it does not end here."""
-        x, now = sweeps.looked(self.path.x)
-        goes_on, trust = (now > tol) & (self.k < max_iter), self.idle < _PATIENCE
-        count = jnp.where(goes_on, jnp.minimum(_BETWEEN_LOOKS, max_iter - self.k), 0)
+    def ahead(self, sweeps: AbstractSweeps, max_iter: int) -> Search:
+        """After some more rounds, and a look."""
+        trust, rest = self.idle < _PATIENCE, jnp.where(self.k < _HURRY, 0, _REST)
+        count = self._count(max_iter)
+        path = jax.lax.fori_loop(0, count, lambda _, path: path.ahead(sweeps, trust, rest), self.path)
+        x = sweeps.fresh(path.x)
+        now = sweeps.residual(x)
         best = jax.tree.map(lambda a, b: jnp.where(now < self.least, a, b), x, self.best)
-        rest = jnp.where(self.k < _HURRY, 0, _REST)
-        path = jax.lax.fori_loop(0, count, lambda _, path: path.ahead(sweeps, trust, rest), self.path.at(x))
         idle = jnp.where((now < self.least) & trust, 0, (self.idle + 1) % (2 * _PATIENCE))
-        return Search(path, best, now, jnp.fmin(now, self.least), idle, self.k + count, goes_on)
+        return Search(path.at(x), best, now, jnp.fmin(now, self.least), idle, self.k + count)
+
+    def _count(self, max_iter: int) -> Array | int:
+        """Rounds until the next look. A GPU does not wait for a number that is known."""
+        if isinstance(max_iter, int) and max_iter % _BETWEEN_LOOKS == 0:
+            return _BETWEEN_LOOKS
+        return jnp.minimum(_BETWEEN_LOOKS, max_iter - self.k)
 
 
 class Path(eqx.Module):

@@ -14,10 +14,12 @@ from carom.names import register
 from carom.solvers.accelerated import accelerated
 from carom.solvers.body_directions import BodyDirections
 from carom.solvers.body_sweeps import BodySweeps
+from carom.solvers.closed_contacts import Closed
 from carom.solvers.contact_problem import ContactProblem
 from carom.solvers.contact_solver import AbstractContactSolver, ContactResult, refuse_settings
 from carom.solvers.descents import BodyDescent, Descent
 from carom.solvers.directions import DelassusMap
+from carom.solvers.kernels import fitting
 from carom.solvers.sweeps import AbstractSweeps
 
 
@@ -52,11 +54,11 @@ class APGD(AbstractContactSolver):
 
     def solve(self, problem: ContactProblem, guess: Array) -> ContactResult:
         """Solve from a guess; of all looked at, the impulses with the smallest residual."""
-        return accelerated(problem, _descent_of(problem), guess, self.tol, self.max_iter)
+        return fitting(lambda of: accelerated(problem, _descent_of(problem, of), guess, self.tol, self.max_iter))
 
 
-def _descent_of(problem: ContactProblem) -> AbstractSweeps:
+def _descent_of(problem: ContactProblem, closed: type[Closed]) -> AbstractSweeps:
     G = problem.G
     if isinstance(G, DelassusMap) and isinstance(G.W, BodyDirections) and isinstance(G.W_M, BodyDirections):
-        return BodyDescent(BodySweeps.of(problem, G.W, G.W_M.masses))
+        return BodyDescent(BodySweeps.of(problem, G.W, G.W_M.masses, closed))
     return Descent(problem)

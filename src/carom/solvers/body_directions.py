@@ -27,7 +27,8 @@ class Colours(eqx.Module):
     sizes: tuple[int, ...] = eqx.field(static=True)
 
 
-Rows = list[list[Array]]  # W of one side: an array of K entries for each row and velocity
+Columns = Sequence[Array]  # an array of K entries for each row, or each velocity of a body
+Rows = Sequence[Columns]  # W of one side: an array of K entries for each row and velocity
 
 
 class Side(eqx.Module):
@@ -36,13 +37,13 @@ class Side(eqx.Module):
     body: Int[Array, " K"]
     rows: Rows
 
-    def own(self, of_bodies: Float[Array, "N f"]) -> Float[Array, "K f"]:
+    def own(self, of_bodies: Float[Array, "N f"]) -> Columns:
         """What belongs to the bodies, zero where there is none."""
-        return of_bodies.at[self.body].get(mode="fill", fill_value=0.0)
+        return columns(of_bodies.at[self.body].get(mode="fill", fill_value=0.0))
 
     def push(self, P: Float[Array, "R K"]) -> Float[Array, "K f"]:
         """What impulses are to the bodies."""
-        return push_of(self.rows, P)
+        return jnp.stack(push_of(self.rows, P), axis=1)
 
 
 def added(terms: Iterable[Array]) -> Array:
@@ -53,15 +54,21 @@ def added(terms: Iterable[Array]) -> Array:
     return reduce(jnp.add, terms)
 
 
-def velocity_of(sides: Iterable[Rows], own: Iterable[Float[Array, "K f"]]) -> list[Array]:
+def columns(x: Float[Array, "K f"]) -> Columns:
+    """An array for each velocity."""
+    return [x[:, i] for i in range(x.shape[1])]
+
+
+def velocity_of(sides: Iterable[Rows], own: Iterable[Columns]) -> list[Array]:
     """Relative velocities, row by row, from those of the bodies of each side."""
     both = list(zip(sides, own))
-    return [added(x * v[:, i] for rows, v in both for i, x in enumerate(rows[r])) for r, _ in enumerate(both[0][0])]
+    return [added(x * v for rows, u in both for x, v in zip(rows[r], u)) for r, _ in enumerate(both[0][0])]
 
 
-def push_of(rows: Rows, P: Float[Array, "R K"]) -> Float[Array, "K f"]:
+def push_of(rows: Rows, P: Iterable[Array]) -> list[Array]:
     """What impulses are to the bodies of one side."""
-    return jnp.stack([added(x * p for x, p in zip(column, P)) for column in zip(*rows)], axis=1)
+    P = list(P)
+    return [added(x * p for x, p in zip(column, P)) for column in zip(*rows)]
 
 
 class Blocks(eqx.Module):
@@ -137,11 +144,15 @@ class BodyDirections(AbstractDirections):
         return self.stacked(tuple(found))
 
     def summed(self, x: Array) -> Array:
-        """The sum of rows, body by body: the same to the last bit whatever the number of empty places."""
-        total = jnp.zeros(self.bodies)
-        for group, own in zip(self.groups, self.by_group(x)):
-            total = total.at[group.sides[0].body].add(added(own), mode="drop")
-        return jnp.sum(total)
+        """The sum of rows; on a CPU body by body: the same to the last bit whatever the number of empty places."""
+
+        def by_bodies(x: Array) -> Array:
+            total = jnp.zeros(self.bodies)
+            for group, own in zip(self.groups, self.by_group(x)):
+                total = total.at[group.sides[0].body].add(added(own), mode="drop")
+            return jnp.sum(total)
+
+        return jax.lax.platform_dependent(x, cpu=by_bodies, default=jnp.sum)
 
     def places(self, k: int, contact: Int[Array, " B"]) -> Int[Array, "R B"]:
         """Which rows contacts of group k have; beyond all rows for one that it has not."""

@@ -6,15 +6,16 @@ sweep are taken over impulses in units of the root of energy.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import reduce
 
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
-from carom.solvers.body_directions import BodyDirections
-from carom.solvers.closed_contacts import Closed, block_of
+from carom.solvers.body_directions import BodyDirections, added
+from carom.solvers.closed_contacts import Closed
 from carom.solvers.contact_problem import TINY, ContactProblem
 from carom.solvers.sweeps import AbstractSweeps
+from carom.solvers.tasks import Look, Push, Relax
 
 Iterate = tuple[tuple[Array, ...], Array]
 
@@ -24,58 +25,46 @@ class BodySweeps(AbstractSweeps):
 
     W: BodyDirections
     groups: tuple[Closed, ...]
+    root_M: Float[Array, "N f"]
 
     @classmethod
-    def of(cls, problem: ContactProblem, W: BodyDirections, masses: Array) -> BodySweeps:
+    def of(cls, problem: ContactProblem, W: BodyDirections, masses: Array, closed: type[Closed] = Closed) -> BodySweeps:
         """The sweeps of a problem."""
         found, first, root_M = [], 0, jnp.sqrt(masses)
         for k, group in enumerate(W.groups):
-            found.append(Closed.of(W, k, problem, slice(first, first + group.count), root_M))
+            found.append(closed.of(W, k, problem, slice(first, first + group.count), root_M))
             first += group.count
-        return cls(W, tuple(found))
+        return cls(W, tuple(found), root_M)
 
     def start(self, P: Array) -> Iterate:
         """Impulses in blocks, and the velocities they bring about."""
-        P_blocks = tuple(group.gathered(P) for group in self.groups)
-        return P_blocks, self.summed(P_blocks)
+        return self._with_velocities(tuple(group.gathered(P) for group in self.groups))
 
     def sweep(self, x: Iterate, old: Iterate, beta: Array) -> tuple[Iterate, Iterate, Array, Array]:
         """After all colours, one after the other."""
-        return self.round(x, old, beta, lambda u: u)
+        return self.round(x, old, beta)
 
     def round(
-        self, x: Iterate, old: Iterate, beta: Array, seen: Callable[[Array], Array], r: Array | float = 1.0
+        self, x: Iterate, old: Iterate, beta: Array, seen: Array | None = None, r: Array | float = 1.0
     ) -> tuple[Iterate, Iterate, Array, Array]:
-        """After all blocks, each of which sees `seen(u)` of the velocities that those before it left."""
-        found, u, products = [], x[1] + beta * (x[1] - old[1]), jnp.zeros(2)
+        """After all blocks, each of which sees the velocities that those before it left, or others."""
+        found, products = [], []
+        u, u_old = self.groups[0].ahead(x[1], old[1], beta)
         for group, P, P_old in zip(self.groups, x[0], old[0]):
-            both, u, own = group.relaxed((P, P_old), beta, u, seen, r)
-            found, products = [*found, both], products + own
-        new, before = zip(*found)
-        return (new, u), (before, x[1]), products[0], products[1]
+            both, u, own = group.over(Relax(beta, r), (P, P_old), u, seen)
+            found, products = [*found, both], [*products, own]
+        (new, before), (size, turn) = zip(*found), map(added, zip(*products))
+        return (new, u), (before, u_old), size, turn
 
-    def looked(self, x: Iterate) -> tuple[Iterate, Array]:
-        """With velocities summed anew, and the residual."""
-        u = self.summed(x[0])
-        largest = jnp.zeros(2)
-        for group, P in zip(self.groups, x[0]):
+    def fresh(self, x: Iterate) -> Iterate:
+        """With velocities summed anew."""
+        return self._with_velocities(x[0])
 
-            def larger(block: Closed, k: Array, largest: Array, P: Array = P) -> Array:
-                P_k = block_of(P, k)
-                defect = jnp.abs(P_k - block.wanted(P_k, u))
-                return jnp.maximum(largest, jnp.stack([defect, jnp.abs(P_k) + jnp.abs(block.c)]))
-
-            of_group = group.over_blocks(larger, jnp.zeros((2, *group.c.shape[1:])))
-            largest = jnp.maximum(largest, jnp.max(of_group, axis=(1, 2)))
-        return (x[0], u), largest[0] / (largest[1] + TINY)
-
-    def summed(self, P: tuple[Array, ...]) -> Array:
-        """The velocities that impulses bring about."""
-        u = jnp.zeros((self.W.bodies, self.W.dof))
-        for group, own in zip(self.groups, P):
-            push = lambda block, k, u, own=own: block.pushed(u, block_of(own, k))  # noqa: E731
-            u = group.over_blocks(push, u)
-        return u
+    def residual(self, x: Iterate) -> Array:
+        """The residual."""
+        found = [group.over(Look(), (P,), x[1])[2] for group, P in zip(self.groups, x[0])]
+        defect, size = (reduce(jnp.maximum, of_groups) for of_groups in zip(*found))
+        return jnp.where(defect < jnp.inf, defect / (size + TINY), jnp.nan)
 
     def impulses(self, x: Iterate) -> Array:
         """The impulses in their order."""
@@ -83,3 +72,13 @@ class BodySweeps(AbstractSweeps):
         for group, P in zip(self.groups, x[0]):
             found = group.scattered(P, found)
         return found
+
+    def pushed(self, x: Iterate) -> Array:
+        """The velocities of bodies."""
+        return (x[1] / self.root_M).ravel()
+
+    def _with_velocities(self, P: tuple[Array, ...]) -> Iterate:
+        u = jnp.zeros((self.W.bodies, self.W.dof))
+        for group, own in zip(self.groups, P):
+            u = group.over(Push(), (own,), u)[1]
+        return P, u

@@ -21,13 +21,17 @@ _LITTLE = 1e-10  # damping that a second iteration makes up for
 
 
 class ContactResult(eqx.Module):
-    """What a solver found; `unsolved` where it is the best of what was not good enough, and the step goes on."""
+    """What a solver found; `unsolved` where it is the best of what was not good enough, and the step goes on.
+
+    `pushed` are the velocities that the impulses bring about, where a solver knows them.
+    """
 
     P: Float[Array, " m"]
     residual: Array
     iterations: Array
     status: Array
     unsolved: Array | None = None
+    pushed: Array | None = None
 
     @classmethod
     def without_laws(cls) -> ContactResult:

@@ -33,17 +33,24 @@ class BodyDescent(AbstractSweeps):
     def sweep(self, x: Any, old: Any, beta: Array) -> tuple[Any, Any, Array, Array]:
         """After a step of all contacts."""
         y, L = x[1] + beta * (x[1] - old[1]), x[2]
-        new, before, *products = self.contacts.round(x[:2], old[:2], beta, lambda _: y, 1.0 / L)
+        new, before, *products = self.contacts.round(x[:2], old[:2], beta, y, 1.0 / L)
         return _judged(new, (*before, L), jnp.sum((new[1] - y) ** 2), *products)
 
-    def looked(self, x: Any) -> tuple[Any, Array]:
-        """With velocities summed anew, and the residual."""
-        found, residual = self.contacts.looked(x[:2])
-        return (*found, x[2]), residual
+    def fresh(self, x: Any) -> Any:
+        """With velocities summed anew."""
+        return (*self.contacts.fresh(x[:2]), x[2])
+
+    def residual(self, x: Any) -> Array:
+        """The residual."""
+        return self.contacts.residual(x[:2])
 
     def impulses(self, x: Any) -> Array:
         """The impulses in their order."""
         return self.contacts.impulses(x[:2])
+
+    def pushed(self, x: Any) -> Array:
+        """The velocities of bodies."""
+        return self.contacts.pushed(x[:2])
 
 
 class Descent(AbstractSweeps):
@@ -65,12 +72,14 @@ class Descent(AbstractSweeps):
         products = (jnp.sum(self.problem.diagonal * down * z) for z in (down, new - x[0]))
         return _judged((new, velocity), x, curved, *products)
 
-    def looked(self, x: Any) -> tuple[Any, Array]:
+    def fresh(self, x: Any) -> Any:
+        """With velocities found anew."""
+        return x[0], self.problem.velocity(x[0]), x[2]
+
+    def residual(self, x: Any) -> Array:
         """The residual."""
-        P, _, L = x
-        v = self.problem.velocity(P)
-        defect = P - self.problem.project(P - v / self.problem.diagonal, P)
-        return (P, v, L), self.problem.residual(P, defect)
+        P, v, _ = x
+        return self.problem.residual(P, P - self.problem.project(P - v / self.problem.diagonal, P))
 
     def impulses(self, x: Any) -> Array:
         """The impulses."""

@@ -14,9 +14,11 @@ from carom.names import register
 from carom.solvers.accelerated import accelerated
 from carom.solvers.body_directions import BodyDirections
 from carom.solvers.body_sweeps import BodySweeps
+from carom.solvers.closed_contacts import Closed
 from carom.solvers.contact_problem import ContactProblem
 from carom.solvers.contact_solver import AbstractContactSolver, ContactResult, refuse_settings
 from carom.solvers.directions import DelassusMap
+from carom.solvers.kernels import fitting
 from carom.solvers.sparse import SparseDelassus
 from carom.solvers.sparse_sweeps import SparseSweeps
 from carom.solvers.sweeps import AbstractSweeps
@@ -53,14 +55,14 @@ class AcceleratedGaussSeidel(AbstractContactSolver):
 
     def solve(self, problem: ContactProblem, guess: Array) -> ContactResult:
         """Solve from a guess; of all looked at, the impulses with the smallest residual."""
-        return accelerated(problem, sweeps_of(problem), guess, self.tol, self.max_iter)
+        return fitting(lambda closed: accelerated(problem, sweeps_of(problem, closed), guess, self.tol, self.max_iter))
 
 
-def sweeps_of(problem: ContactProblem) -> AbstractSweeps:
+def sweeps_of(problem: ContactProblem, closed: type[Closed] = Closed) -> AbstractSweeps:
     """The sweeps that a problem's map offers, or a refusal."""
     G, laws = problem.G, problem.laws
     if isinstance(G, DelassusMap) and isinstance(G.W, BodyDirections) and isinstance(G.W_M, BodyDirections):
-        return BodySweeps.of(problem, G.W, G.W_M.masses)
+        return BodySweeps.of(problem, G.W, G.W_M.masses, closed)
     if isinstance(G, SparseDelassus) and not laws.elements and not laws.bilateral:
         return SparseSweeps.of(problem, G)
     msg = f"{_REFUSED} and sparse problems of contacts alone: use SemismoothNewton or PSOR here"

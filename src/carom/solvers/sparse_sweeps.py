@@ -52,9 +52,13 @@ class SparseSweeps(AbstractSweeps):
         down, diagonal = y - new, self.problem.diagonal
         return new, x, jnp.sum(diagonal * down**2), jnp.sum(diagonal * down * (new - x))
 
-    def looked(self, x: Array) -> tuple[Array, Array]:
+    def fresh(self, x: Array) -> Array:
+        """The same."""
+        return x
+
+    def residual(self, x: Array) -> Array:
         """The residual."""
-        return x, self.problem.residual(x, self.problem.equation(x))
+        return self.problem.residual(x, self.problem.equation(x))
 
     def impulses(self, x: Array) -> Array:
         """The impulses."""

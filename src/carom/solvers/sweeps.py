@@ -21,9 +21,17 @@ class AbstractSweeps(eqx.Module):
         """What a round makes of y = x + beta (x - old), then x, |y - new|^2, and (y - new) . (new - x)."""
 
     @abc.abstractmethod
-    def looked(self, x: Any) -> tuple[Any, Array]:
-        """The same without the rounding errors of many rounds, and the residual of the problem."""
+    def fresh(self, x: Any) -> Any:
+        """The same without the rounding errors of many rounds."""
+
+    @abc.abstractmethod
+    def residual(self, x: Any) -> Array:
+        """The residual of the problem."""
 
     @abc.abstractmethod
     def impulses(self, x: Any) -> Array:
         """The impulses of the problem."""
+
+    def pushed(self, x: Any) -> Array | None:
+        """The velocities of bodies that they bring about, where these are known."""
+        del x

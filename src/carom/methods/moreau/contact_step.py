@@ -47,17 +47,18 @@ def report(
     )
 
 
-def summary(rows: ContactRows, problem: ContactProblem, result: ContactResult) -> Info:
-    """A step of many bodies in a few numbers: of single contacts nothing is stored."""
+def summary(rows: ContactRows, problem: ContactProblem, result: ContactResult, gamma: Array) -> Info:
+    """A step of many bodies in a few numbers, with `gamma = G P + c`: of single contacts nothing is stored."""
     P, W = result.P, rows.W
     assert isinstance(W, BodyDirections)
-    defect, overlap = problem.equation(P), jnp.where(problem.active, -rows.gap, 0.0)
+    defect = P - problem.project(P - gamma / problem.diagonal, P)
+    overlap = jnp.where(problem.active, -rows.gap, 0.0)
     count, total = jnp.sum(problem.active).astype(float), W.summed(jnp.zeros_like(P).at[: overlap.size].set(overlap))
     return Info(
         status=result.status,
         residual=result.residual,
         iterations=result.iterations,
-        work=W.summed(_works(rows, problem, P))[None],
+        work=W.summed(_works(rows, P, gamma))[None],
         extra={
             "contacts": count,
             "penetration": jnp.max(overlap, initial=0.0),
@@ -67,9 +68,8 @@ def summary(rows: ContactRows, problem: ContactProblem, result: ContactResult) -
     )
 
 
-def _works(rows: ContactRows, problem: ContactProblem, P: Array) -> Array:
-    gamma_E = problem.velocity(P) - rows.restitution * rows.gamma
-    return 0.5 * P * (rows.gamma + gamma_E)
+def _works(rows: ContactRows, P: Array, gamma: Array) -> Array:
+    return 0.5 * P * (gamma + (1.0 - rows.restitution) * rows.gamma)
 
 
 def pushed_apart(
@@ -97,11 +97,11 @@ def pushed_apart(
     return q + share * (system.rate(t, q, motion) - rest)
 
 
-def dissipation(rows: ContactRows, problem: ContactProblem, P: Array) -> Array:
+def dissipation(rows: ContactRows, P: Array, gamma: Array) -> Array:
     """The energy that contacts took in a step, without what others brought in."""
     W = rows.W
     assert isinstance(W, BodyDirections)
-    each = (jnp.sum(own, axis=0) for own in W.by_group(_works(rows, problem, P)))
+    each = (jnp.sum(own, axis=0) for own in W.by_group(_works(rows, P, gamma)))
     return sum((jnp.sum(jnp.maximum(-work, 0.0)) for work in each), jnp.zeros(()))
 
 

@@ -156,14 +156,16 @@ class MoreauMidpoint(AbstractMethod):
         if system.has_joint_friction:
             own = OwnLimits(system, t_M, q_M, u, h, rows.laws.bilateral)
             problem, result = with_own_limits(self.solver, problem, result, own)
-        u_E = u + du + W_M.force(result.P)  # (15)
+        pushed = W_M.force(result.P) if result.pushed is None else result.pushed
+        u_E = u + du + pushed  # (15)
         q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))  # (21)
         if system.pairs is not None:
-            info = summary(rows, problem, result)
+            gamma = rows.W.velocity(pushed) + problem.c
+            info = summary(rows, problem, result, gamma)
             depths = (info.extra["penetration"], info.extra["mean_penetration"])
             pairs = system.pairs.after(rows.W, result.P / h, result.unsolved, depths)
             if self.projection:
-                lost = dissipation(rows, problem, result.P)
+                lost = dissipation(rows, result.P, gamma)
                 q_E = pushed_apart(system, self.solver, t + h, q_E, u_E, lost, h)
             return Step(state.moved(t + h, q_E, u_E), memory, info, pairs=pairs)
         mode = problem.modes(result.P)
