@@ -93,7 +93,8 @@ class AbstractEquations(eqx.Module):
 
 
 _SMALLEST_DAMPING = 1.0 / 256.0
-_FIRST, _ROUGHEST, _ENOUGH = 1e-3, 0.1, 0.3  # accuracies of directions: the first, the worst, in tolerances
+_FIRST, _ROUGHEST = 1e-3, 0.1  # accuracies of directions: the first, the worst
+_ENOUGH = 0.1  # tolerances: a residual this small leaves an error near rounding, and no direction need be better
 _ROUNDING = 1e3  # updates this many tolerances large that no longer shrink are rounding
 _REFINEMENTS = 100
 _REFINED = 1e-15
@@ -192,7 +193,8 @@ def with_backtracking(equations: AbstractEquations, x: PyTree, max_iter: int) ->
         better = (defect_trial <= jnp.maximum(defect, 1.0)) | (alpha <= _SMALLEST_DAMPING)
         ratio, left = _error_left(size, last, k)
         whole = alpha == 1.0
-        settled = (size <= 1.0) | (whole & (left <= 1.0)) | (whole & (k > 2) & (ratio > 0.5) & (size <= _ROUNDING))
+        rounding = (k > 2) & (ratio > 0.5) & (size <= _ROUNDING)
+        settled = (size <= 1.0) | (whole & ((left <= 1.0) | (defect_trial <= _ENOUGH) | rounding))
         useful = jnp.maximum((defect_trial / defect) ** 2, _ENOUGH / defect_trial)
         accuracy = jnp.where(better, jnp.minimum(useful, _ROUGHEST), accuracy)
         x, r = jax.tree.map(lambda a, b: jnp.where(better, a, b), (trial, r_trial), (x, r))
