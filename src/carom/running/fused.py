@@ -21,10 +21,10 @@ from jaxtyping import Array
 
 from carom.running.batch import pick
 from carom.running.lanewise import any_lane, evaluated, shaped, wide
-from carom.running.loop import Problem, masked_attempt
+from carom.running.loop import SMALL, Problem, masked_attempt
 from carom.state import Carry, Status
 
-BLOCK = 32  # lanes: the threads of a warp
+_WARP = 32  # lanes: the threads of a GPU that go together
 
 
 class Numbers(NamedTuple):
@@ -62,8 +62,8 @@ class Numbers(NamedTuple):
 class Kernel:
     """The attempts of batches like this one."""
 
-    def __init__(self, problem: Problem, carry: Carry, axes: Problem, block: int = BLOCK):
-        self.block = block
+    def __init__(self, problem: Problem, carry: Carry, axes: Problem):
+        self.block = SMALL if jax.default_backend() == "cpu" else _WARP
         alone, leaves = pick(problem, axes, 0), jax.tree.leaves(eqx.filter(problem, eqx.is_array))
         numbers, rest = eqx.partition(alone, eqx.is_array)
         lane = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), carry)
@@ -78,25 +78,36 @@ class Kernel:
         places = jax.tree.unflatten(self.structure, np.cumsum([0, *(x.size for x in self.state.leaves)])[:-1].tolist())
         self.done, self.status = places.done, places.status
 
-    def __call__(self, problem: Problem, carry: Carry, most: Any, interpret: bool = False) -> tuple[Carry, Array]:
-        """The carry after at most so many attempts, and how many every block made."""
-        leaves = jax.tree.leaves(eqx.filter(problem, eqx.is_array))
-        lanes = carry.done.shape[0]
-        given = [
-            self.state.packed(jax.tree.leaves(carry), lanes),
-            self.each.packed([x for x, own in zip(leaves, self.own) if own], lanes),
-        ]
-        pad = -lanes % self.block
-        states, each = (jnp.pad(x, ((0, 0), (0, pad)), mode="edge") for x in given)
+    def __call__(self, problem: Problem, carry: Carry, most: Any) -> tuple[Carry, Array]:
+        """The carry after at most so many attempts, and the most that a block made."""
+        leaves, lanes = jax.tree.leaves(eqx.filter(problem, eqx.is_array)), carry.done.shape[0]
+        pad = (0, 0), (0, -lanes % self.block)
+        states = jnp.pad(self.state.packed(jax.tree.leaves(carry), lanes), pad, mode="edge")
+        each = jnp.pad(self.each.packed([x for x, own in zip(leaves, self.own) if own], lanes), pad, mode="edge")
         both = self.both.packed([x for x, own in zip(leaves, self.own) if not own], 1)[:, 0]
-        shapes = [jax.ShapeDtypeStruct(states.shape, states.dtype), jax.ShapeDtypeStruct((lanes + pad,), jnp.int32)]
-        grid = ((lanes + pad) // self.block,)
-        options = (
-            {} if interpret else {"compiler_params": CompilerParams(num_warps=max(1, self.block // 32), num_stages=1)}
-        )
-        call = pl.pallas_call(self.run, out_shape=shapes, grid=grid, interpret=interpret, **options)
-        rows, attempts = call(states, each, both, jnp.asarray(most, jnp.int32).reshape(1))
-        return jax.tree.unflatten(self.structure, self.state.unpacked(rows[:, :lanes])), attempts[:: self.block]
+        run = self.in_turn if jax.default_backend() == "cpu" else self.at_once
+        rows, attempts = run(states, each, both, jnp.asarray(most, jnp.int32))
+        return jax.tree.unflatten(self.structure, self.state.unpacked(rows[:, :lanes])), jnp.max(attempts)
+
+    def in_turn(self, states: Array, each: Array, both: Array, most: Array) -> tuple[Array, Array]:
+        """Blocks one after the other."""
+
+        def one(rows: tuple[Array, Array]) -> tuple[Array, Array]:
+            state, own = (list(x)[:-1] for x in rows)
+            end, n = self.advanced(state, own, list(both)[:-1], most)
+            return jnp.stack([*end, rows[0][-1]]), n
+
+        cut = [x.reshape(len(x), -1, self.block).swapaxes(0, 1) for x in (states, each)]
+        rows, attempts = jax.lax.map(one, tuple(cut))
+        return rows.swapaxes(0, 1).reshape(states.shape), attempts
+
+    def at_once(self, states: Array, each: Array, both: Array, most: Array, interpret: bool = False) -> Any:
+        """Every block by a program of its own on a GPU."""
+        lanes = states.shape[1]
+        shapes = [jax.ShapeDtypeStruct(states.shape, states.dtype), jax.ShapeDtypeStruct((lanes,), jnp.int32)]
+        how: Any = {} if interpret else {"compiler_params": CompilerParams(num_warps=self.block // 32, num_stages=1)}
+        run = pl.pallas_call(self.run, out_shape=shapes, grid=(lanes // self.block,), interpret=interpret, **how)
+        return run(states, each, both, most.reshape(1))
 
     def run(self, states: Any, each: Any, both: Any, most: Any, end: Any, attempts: Any) -> None:
         """The kernel: one block."""

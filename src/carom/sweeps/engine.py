@@ -17,6 +17,8 @@ from carom.keep.base import place
 from carom.running import loop
 from carom.running.batch import pick
 from carom.running.compiled import blank, compiled
+from carom.running.fused import Kernel
+from carom.running.lanewise import UnknownOperationError
 from carom.running.loop import Problem, Start, attempt, begin, masked_attempt
 from carom.state import Carry, Status
 from carom.stepping.grid import Constant
@@ -25,6 +27,7 @@ from carom.sweeps.template import Lanes, Template
 
 _CHUNK_SECONDS = 0.5
 _FIRST_ATTEMPTS = 64
+_FUSED = 32  # lanes of a batch, at least, that is worth the longer compilation of a kernel
 REFUSED = -1  # status of a cell whose numbers cannot run
 
 
@@ -42,23 +45,41 @@ def advance(problem: Problem, carry: Carry, start: Start, limits: Any, axes: Pro
 
     Returns the carry, the user's places, and attempts made with whether any lane can go on.
     """
-    loop.traces += 1
-    given = carry
-    carry = jax.lax.cond(limits[1] > 0, lambda: begin(problem, start, axes), lambda: given)
     attempts = eqx.filter_vmap(masked_attempt, in_axes=(axes, eqx.if_array(0)))
     if len(start.instants) == 1:  # alone a lane waits for no other, and only branches that are taken cost something
         alone = pick(problem, axes, 0)
         attempts = lambda _, carry: _stacked(attempt(alone, jax.tree.map(lambda x: x[0], carry)))  # noqa: E731
 
-    def goes_on(carry: Carry) -> Array:
-        return jnp.any(~carry.done & (carry.status == Status.OK))
-
     def turn(inner: Any) -> Any:
         return attempts(problem, inner[0])[0], inner[1] + 1
 
-    carry, n = jax.lax.while_loop(lambda c: goes_on(c[0]) & (c[1] < limits[0]), turn, (carry, jnp.zeros((), int)))
+    carry, most = _first(problem, carry, start, limits, axes), limits[0]
+    carry, n = jax.lax.while_loop(lambda c: _goes_on(c[0]) & (c[1] < most), turn, (carry, jnp.zeros((), int)))
+    return _summed_up(problem, carry, n, axes)
+
+
+def _advance_fused(problem: Problem, carry: Carry, start: Start, limits: Any, axes: Problem) -> Any:
+    """As `advance`, by a `Kernel`."""
+    carry = _first(problem, carry, start, limits, axes)
+    carry, n = Kernel(problem, carry, axes)(problem, carry, limits[0])
+    return _summed_up(problem, carry, n.astype(int), axes)
+
+
+advance_fused = compiled(_advance_fused, {})
+
+
+def _first(problem: Problem, carry: Carry, start: Start, limits: Any, axes: Problem) -> Carry:
+    loop.traces += 1
+    return jax.lax.cond(limits[1] > 0, lambda: begin(problem, start, axes), lambda: carry)
+
+
+def _summed_up(problem: Problem, carry: Carry, n: Array, axes: Problem) -> tuple[Carry, Array, Array]:
     seen = eqx.filter_vmap(_place, in_axes=(axes, eqx.if_array(0)))(problem, carry)
-    return carry, seen, jnp.stack([n, goes_on(carry).astype(int)])
+    return carry, seen, jnp.stack([n, _goes_on(carry).astype(int)])
+
+
+def _goes_on(carry: Carry) -> Array:
+    return jnp.any(~carry.done & (carry.status == Status.OK))
 
 
 def _stacked(tree: Any) -> Any:
@@ -79,11 +100,15 @@ def run_batch(
     lanes = template.lanes(numbers, begin_at)
     carry = _blank(lanes.problem, lanes.start, lanes.axes)
     limits, goes_on = np.array([_FIRST_ATTEMPTS, 1]), len(lanes.failed) < len(lanes.start.instants)
-    seen = None
+    seen, run = None, advance if len(lanes.start.instants) < _FUSED or template.is_foreign else advance_fused
     while goes_on:
         began = time.perf_counter()
-        with template.turn if limits[1] else nullcontext():  # one thread compiles for all
-            carry, seen, summary = advance(lanes.problem, carry, lanes.start, limits, lanes.axes)
+        try:
+            with template.turn if limits[1] else nullcontext():  # one thread compiles for all
+                carry, seen, summary = run(lanes.problem, carry, lanes.start, limits, lanes.axes)
+        except UnknownOperationError:
+            run, template.is_foreign = advance, True
+            continue
         attempts, goes_on = np.asarray(summary).tolist()
         seconds = max(time.perf_counter() - began, 1e-3)
         grow = min(_CHUNK_SECONDS / seconds, 16.0) if attempts == limits[0] else 1.0

@@ -100,6 +100,7 @@ class Template:
     numbers: dict[str, np.dtype]
     judges: list[Callable[[np.ndarray], None]] = field(default_factory=list, init=False)
     turn: Any = field(default_factory=Lock, init=False)
+    is_foreign: bool = field(default=False, init=False)  # a step of operations that kernels do not know
 
     def __post_init__(self):
         one = {name: jax.ShapeDtypeStruct((), dtype) for name, dtype in self.numbers.items()}
