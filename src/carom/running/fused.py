@@ -38,7 +38,7 @@ class Numbers(NamedTuple):
         return cls([jax.ShapeDtypeStruct(x.shape, x.dtype) for x in arrays])
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
         """Numbers of a lane."""
         return sum(x.size for x in self.leaves)
 
@@ -112,9 +112,9 @@ class Kernel:
     def run(self, states: Any, each: Any, both: Any, most: Any, end: Any, attempts: Any) -> None:
         """The kernel: one block."""
         lanes = pl.ds(pl.program_id(0) * self.block, self.block)
-        start = [states[k, lanes] for k in range(self.state.count)]
-        own = [each[k, lanes] for k in range(self.each.count)]
-        common = [both[k] for k in range(self.both.count)]
+        start = [states[k, lanes] for k in range(self.state.size)]
+        own = [each[k, lanes] for k in range(self.each.size)]
+        common = [both[k] for k in range(self.both.size)]
         final, n = self.advanced(start, own, common, most[0])
         for k, x in enumerate(final):
             end[k, lanes] = x
