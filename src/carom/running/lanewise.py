@@ -152,10 +152,10 @@ def _(
 
 
 @_rule("scan")
-def _(
-    equation: Any, given: list[Value], jaxpr: Any, length: int, reverse: bool, num_consts: int, num_carry: int, **_: Any
-) -> list[Value]:
-    split = num_consts + num_carry
+def _(equation: Any, given: list[Value], jaxpr: Any, length: int, reverse: bool, **_: Any) -> list[Value]:
+    num_carry = len(equation.outvars) - _stacked(equation.outvars, jaxpr.jaxpr.outvars)
+    split = len(given) - _stacked(equation.invars, jaxpr.jaxpr.invars)
+    num_consts = split - num_carry
     consts, carry, columns = given[:num_consts], given[num_consts:split], given[split:]
     like, variables = _lanes(given), equation.outvars[:num_carry]
     if length > UNROLLED and like is not None and not columns and len(equation.outvars) == num_carry:
@@ -172,6 +172,11 @@ def _(
     if reverse:
         rows.reverse()
     return [*carry, *(np.stack([np.asarray(x, object) for x in column]) for column in zip(*rows))]
+
+
+def _stacked(outside: Sequence[Any], inside: Sequence[Any]) -> int:
+    """How many variables of a scan are taken row by row; releases of JAX name the others differently."""
+    return sum(x.aval.ndim > y.aval.ndim for x, y in zip(outside, inside))
 
 
 @_rule("cond")
