@@ -15,8 +15,6 @@ import jax
 import jax.extend.core
 import jax.numpy as jnp
 import numpy as np
-from jax.experimental import pallas as pl
-from jax.experimental.pallas.triton import CompilerParams
 from jaxtyping import Array
 
 from carom.running.batch import pick
@@ -59,11 +57,17 @@ class Numbers(NamedTuple):
         return [row != 0 if np.issubdtype(kind, np.bool_) else row.astype(kind) for row, kind in zip(rows, kinds)]
 
 
+def platform() -> str:
+    """What computes with arrays that are made now."""
+    device = jax.config.jax_default_device  # pyright: ignore
+    return jax.default_backend() if device is None else getattr(device, "platform", device)
+
+
 class Kernel:
-    """The attempts of batches like this one."""
+    """The attempts of batches like this one; on a processor and on a GPU what blocks of lanes gain differs."""
 
     def __init__(self, problem: Problem, carry: Carry, axes: Problem):
-        self.block = SMALL if jax.default_backend() == "cpu" else _WARP
+        self.block, self.run = (SMALL, self.in_turn) if platform() == "cpu" else (_WARP, self.at_once)
         alone, leaves = pick(problem, axes, 0), jax.tree.leaves(eqx.filter(problem, eqx.is_array))
         numbers, rest = eqx.partition(alone, eqx.is_array)
         lane = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype), carry)
@@ -85,8 +89,7 @@ class Kernel:
         states = jnp.pad(self.state.packed(jax.tree.leaves(carry), lanes), pad, mode="edge")
         each = jnp.pad(self.each.packed([x for x, own in zip(leaves, self.own) if own], lanes), pad, mode="edge")
         both = self.both.packed([x for x, own in zip(leaves, self.own) if not own], 1)[:, 0]
-        run = self.in_turn if jax.default_backend() == "cpu" else self.at_once
-        rows, attempts = run(states, each, both, jnp.asarray(most, jnp.int32))
+        rows, attempts = self.run(states, each, both, jnp.asarray(most, jnp.int32))
         return jax.tree.unflatten(self.structure, self.state.unpacked(rows[:, :lanes])), jnp.max(attempts)
 
     def in_turn(self, states: Array, each: Array, both: Array, most: Array) -> tuple[Array, Array]:
@@ -103,14 +106,19 @@ class Kernel:
 
     def at_once(self, states: Array, each: Array, both: Array, most: Array, interpret: bool = False) -> Any:
         """Every block by a program of its own on a GPU."""
+        from jax.experimental import pallas as pl
+        from jax.experimental.pallas.triton import CompilerParams
+
         lanes = states.shape[1]
         shapes = [jax.ShapeDtypeStruct(states.shape, states.dtype), jax.ShapeDtypeStruct((lanes,), jnp.int32)]
         how: Any = {} if interpret else {"compiler_params": CompilerParams(num_warps=self.block // 32, num_stages=1)}
-        run = pl.pallas_call(self.run, out_shape=shapes, grid=(lanes // self.block,), interpret=interpret, **how)
+        run = pl.pallas_call(self.one_block, out_shape=shapes, grid=(lanes // self.block,), interpret=interpret, **how)
         return run(states, each, both, most.reshape(1))
 
-    def run(self, states: Any, each: Any, both: Any, most: Any, end: Any, attempts: Any) -> None:
+    def one_block(self, states: Any, each: Any, both: Any, most: Any, end: Any, attempts: Any) -> None:
         """The kernel: one block."""
+        from jax.experimental import pallas as pl
+
         lanes = pl.ds(pl.program_id(0) * self.block, self.block)
         start = [states[k, lanes] for k in range(self.state.size)]
         own = [each[k, lanes] for k in range(self.each.size)]

@@ -8,16 +8,31 @@ from functools import partial, reduce
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-Value = np.ndarray  # of objects: known numbers (NumPy's), numbers alike in all lanes, vectors over lanes
-
-ELEMENTWISE = frozenset(
-    """abs acos add add_any and asin atan atan2 cbrt ceil clamp convert_element_type copy cos cosh div eq exp exp2 expm1
-    floor ge gt integer_pow is_finite le log log1p logistic lt max min mul ne neg nextafter not or pow rem round rsqrt
-    select_n sign sin sinh sqrt square stop_gradient sub tan tanh xor""".split()  # noqa: SIM905
+from carom.running.lane_numbers import (
+    Value,
+    absolute,
+    add,
+    apart,
+    both,
+    constant,
+    div,
+    each,
+    either,
+    equal,
+    ge,
+    gt,
+    is_known_as,
+    larger,
+    le,
+    mul,
+    number,
+    select,
+    smaller,
+    sub,
 )
+
 RULES: dict[str, Callable[..., Any]] = {}
 
 
@@ -29,139 +44,6 @@ def rule(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         return fn
 
     return note
-
-
-def known(x: Any) -> bool:
-    """Whether a number is known while tracing."""
-    return isinstance(x, np.generic)
-
-
-def constant(x: Any) -> Value:
-    """An array whose numbers are known."""
-    x = np.asarray(x)
-    found = np.empty(x.shape, object)
-    for i in np.ndindex(x.shape):
-        found[i] = x.dtype.type(x[i])
-    return found
-
-
-def apart(flat: Sequence[Any], shape: tuple[int, ...]) -> Value:
-    """An array of these numbers."""
-    found = np.empty(len(flat), object)
-    for i, x in enumerate(flat):
-        found[i] = x
-    return found.reshape(shape)
-
-
-def each(fn: Callable[..., Any], shape: tuple[int, ...], *given: Value) -> Value:
-    """`fn` of the numbers of arrays."""
-    found, spread = np.empty(shape, object), [np.broadcast_to(x, shape) for x in given]
-    for i in np.ndindex(shape):
-        found[i] = fn(*[x[i] for x in spread])
-    return found
-
-
-# ---- numbers --------------------------------------------------------------------------------------------------------
-
-_NUMPY = {
-    "add": np.add, "add_any": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum, "min": np.minimum,
-    "neg": np.negative, "abs": np.abs, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
-    "eq": np.equal, "ne": np.not_equal, "and": np.bitwise_and, "or": np.bitwise_or, "not": np.invert, "sqrt": np.sqrt,
-    "is_finite": np.isfinite, "sign": np.sign, "square": np.square,
-}  # fmt: skip
-
-
-def number(primitive: Any, params: Any, *given: Any) -> Any:
-    """An operation on numbers."""
-    name = primitive.name
-    if name in ("stop_gradient", "copy"):
-        return given[0]
-    if all(known(x) for x in given):
-        return _known(primitive, params, *given)
-    if name == "select_n":
-        return _selected(*given)
-    if name == "convert_element_type" and given[0].dtype == params["new_dtype"]:
-        return given[0]
-    if name == "round":
-        return _rounded(given[0], int(params["rounding_method"]))
-    if (short := _shortened(name, *given)) is not None:
-        return short
-    return primitive.bind(*alike(*given), **params)
-
-
-def alike(*given: Any) -> list[Any]:
-    """Numbers in one shape: vectors over lanes if one of them is."""
-    like = next((x for x in given if getattr(x, "ndim", 0)), None)
-    arrays = [jnp.asarray(x, x.dtype) if known(x) and like is None else x for x in given]
-    return arrays if like is None else [x if x.ndim else jax.lax.broadcast(x, like.shape) for x in arrays]
-
-
-def _known(primitive: Any, params: Any, *given: Any) -> Any:
-    if primitive.name in _NUMPY:
-        with np.errstate(all="ignore"):
-            return _NUMPY[primitive.name](*given)
-    if primitive.name == "convert_element_type":
-        return np.dtype(params["new_dtype"]).type(given[0])
-    if primitive.name == "select_n":
-        return given[1 + int(given[0])]
-    with jax.ensure_compile_time_eval(), jax.default_device(jax.local_devices(backend="cpu")[0]):
-        return np.asarray(primitive.bind(*given, **params))[()]
-
-
-def _is(x: Any, value: float) -> bool:
-    return known(x) and x == value
-
-
-def _shortened(name: str, *given: Any) -> Any:
-    """What an operation amounts to where one of its numbers is 0 or 1; None where it must be done."""
-    if name in ("and", "or") and given[0].dtype == bool:
-        a, b = given if known(given[0]) else given[::-1]
-        return None if not known(a) else b if bool(a) == (name == "and") else a
-    if name in ("add", "add_any", "sub", "mul", "div"):
-        a, b = given
-        neutral = 1 if name in ("mul", "div") else 0
-        if _is(b, neutral):
-            return a
-        if _is(a, neutral) and name not in ("sub", "div"):
-            return b
-    return None
-
-
-def select(condition: Any, a: Any, b: Any) -> Any:
-    """a where the condition holds, else b."""
-    if a is b or (known(a) and known(b) and a == b):
-        return a
-    if known(condition):
-        return a if condition else b
-    return jax.lax.select_n_p.bind(*(alike(condition, b, a)))
-
-
-def _selected(which: Any, *cases: Any) -> Any:
-    if which.dtype == bool:
-        return select(which, cases[1], cases[0])
-    found = cases[0]
-    for k, case in enumerate(cases[1:], 1):
-        found = select(_equal(which, k), case, found)
-    return found
-
-
-def _rounded(x: Any, method: int) -> Any:
-    """To whole numbers: 0 rounds halves away from zero, 1 to even ones."""
-    if method == 0:
-        return jnp.where(x < 0, -jnp.floor(0.5 - x), jnp.floor(x + 0.5))
-    up = jnp.floor(x + 0.5)
-    odd = up - 2.0 * jnp.floor(0.5 * up) != 0.0
-    return jnp.where((up - x == 0.5) & odd, up - 1.0, up)
-
-
-_add, _mul, _sub, _div = (partial(number, p, {}) for p in (jax.lax.add_p, jax.lax.mul_p, jax.lax.sub_p, jax.lax.div_p))
-_and, _abs, _max, _min = (partial(number, p, {}) for p in (jax.lax.and_p, jax.lax.abs_p, jax.lax.max_p, jax.lax.min_p))
-_gt, _eq, _ge, _le = (partial(number, p, {}) for p in (jax.lax.gt_p, jax.lax.eq_p, jax.lax.ge_p, jax.lax.le_p))
-_or = partial(number, jax.lax.or_p, {})
-
-
-def _equal(x: Any, k: int) -> Any:
-    return _eq(x, x.dtype.type(k))
 
 
 # ---- where numbers lie ----------------------------------------------------------------------------------------------
@@ -234,8 +116,8 @@ def _(_: Any, *__: Any, dtype: Any, shape: Any, dimension: int, **___: Any) -> V
 # ---- sums -----------------------------------------------------------------------------------------------------------
 
 _REDUCTIONS = {
-    "reduce_sum": (_add, 0), "reduce_prod": (_mul, 1), "reduce_max": (_max, -np.inf), "reduce_min": (_min, np.inf),
-    "reduce_or": (_or, False), "reduce_and": (_and, True),
+    "reduce_sum": (add, 0), "reduce_prod": (mul, 1), "reduce_max": (larger, -np.inf), "reduce_min": (smaller, np.inf),
+    "reduce_or": (either, False), "reduce_and": (both, True),
 }  # fmt: skip
 
 
@@ -255,13 +137,13 @@ def _(equation: Any, x: Value, axes: Any, **_: Any) -> Value:
 def _(_: Any, x: Value, axis: int, reverse: bool) -> Value:
     rows = np.moveaxis(x, axis, 0).copy()
     for before, i in itertools.pairwise(range(len(rows))[::-1] if reverse else range(len(rows))):
-        rows[i, ...] = each(_add, rows.shape[1:], rows[before, ...], rows[i, ...])
+        rows[i, ...] = each(add, rows.shape[1:], rows[before, ...], rows[i, ...])
     return np.moveaxis(rows, 0, axis)
 
 
 @rule("argmax", "argmin")
 def _(equation: Any, x: Value, axes: Any, index_dtype: Any) -> Value:
-    better = _gt if equation.primitive.name == "argmax" else partial(number, jax.lax.lt_p, {})
+    better = gt if equation.primitive.name == "argmax" else partial(number, jax.lax.lt_p, {})
     rows = np.moveaxis(x, axes[0], 0)
     found = np.empty(rows.shape[1:], object)
     for j in np.ndindex(found.shape):
@@ -283,19 +165,19 @@ def _(equation: Any, a: Value, b: Value, dimension_numbers: Any, **_: Any) -> Va
     found = np.empty([*batch, int(np.prod(m)), int(np.prod(n))], object)
     zero = equation.outvars[0].aval.dtype.type(0)
     for *i, j, k in np.ndindex(found.shape):
-        found[(*i, j, k)] = reduce(_add, map(_product, left[(*i, j)], right[(*i, k)]), zero)
+        found[(*i, j, k)] = reduce(add, map(_product, left[(*i, j)], right[(*i, k)]), zero)
     return found.reshape([*batch, *m, *n])
 
 
 def _product(x: Any, y: Any) -> Any:
-    return x.dtype.type(0) if _is(x, 0) or _is(y, 0) else _mul(x, y)
+    return x.dtype.type(0) if is_known_as(x, 0) or is_known_as(y, 0) else mul(x, y)
 
 
 # ---- places that are computed ---------------------------------------------------------------------------------------
 
 
 def _clipped(start: Any, most: int) -> Any:
-    return _min(_max(start, start.dtype.type(0)), start.dtype.type(most))
+    return smaller(larger(start, start.dtype.type(0)), start.dtype.type(most))
 
 
 def _chosen(x: Value, starts: Sequence[Any], sizes: Sequence[int]) -> Value:
@@ -304,7 +186,7 @@ def _chosen(x: Value, starts: Sequence[Any], sizes: Sequence[int]) -> Value:
         most = x.shape[axis] - size
         at = _clipped(start, most)
         parts = [np.take(x, range(k, k + size), axis) for k in range(most + 1)]
-        x = reduce(lambda found, k: _where(_equal(at, k), parts[k], found), range(1, most + 1), parts[0])  # noqa: B023
+        x = reduce(lambda found, k: _where(equal(at, k), parts[k], found), range(1, most + 1), parts[0])  # noqa: B023
     return x
 
 
@@ -328,7 +210,7 @@ def _put(x: Value, new: Value, begins: Sequence[range], at: dict[int, Any], comb
     """x with a block in it that begins at one of these places: where the numbers `at` say so."""
     found = x.copy()
     for corner in itertools.product(*begins):
-        here = reduce(_and, [_equal(start, corner[axis]) for axis, start in at.items()], np.bool_(True))
+        here = reduce(both, [equal(start, corner[axis]) for axis, start in at.items()], np.bool_(True))
         block = tuple(slice(k, k + m) for k, m in zip(corner, new.shape))
         found[block] = _where(here, each(combined, new.shape, found[block], new), found[block])
     return found
@@ -351,7 +233,7 @@ def _(
         inside: Any = np.bool_(True)
         for axis, start in zip(numbers.start_index_map, indices[b]):
             starts[axis], most = start, start.dtype.type(x.shape[axis] - slice_sizes[axis])
-            inside = _and(inside, _and(_ge(start, start.dtype.type(0)), _le(start, most)))
+            inside = both(inside, both(ge(start, start.dtype.type(0)), le(start, most)))
         part = _chosen(x, starts, slice_sizes)
         if mode == jax.lax.GatherScatterMode.FILL_OR_DROP:
             part = _where(inside, part, np.broadcast_to(constant(aval.dtype.type(empty)), part.shape))
@@ -366,7 +248,7 @@ def _(
 @rule("scatter", "scatter-add", "scatter_add")
 def _(equation: Any, x: Value, indices: Value, updates: Value, dimension_numbers: Any, mode: Any, **_: Any) -> Value:
     numbers, found = dimension_numbers, x
-    combined = (lambda _, new: new) if equation.primitive.name == "scatter" else _add
+    combined = (lambda _, new: new) if equation.primitive.name == "scatter" else add
     gone = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     batch = [i for i in range(updates.ndim) if i not in numbers.update_window_dims]
     for b in np.ndindex(indices.shape[:-1]):
@@ -391,7 +273,7 @@ def _(equation: Any, x: Value, indices: Value, updates: Value, dimension_numbers
 
 
 def _less(total: Any, a: Any, b: Any) -> Any:
-    return _sub(total, _product(a, b))
+    return sub(total, _product(a, b))
 
 
 @rule("triangular_solve")
@@ -404,7 +286,7 @@ def _(_: Any, a: Value, b: Value, left_side: bool, lower: bool, unit_diagonal: b
     for i, k in itertools.product(range(n) if lower else range(n)[::-1], range(b.shape[1])):
         for j in range(i) if lower else range(i + 1, n):
             x[i, k] = _less(x[i, k], a[i, j], x[j, k])
-        x[i, k] = x[i, k] if unit_diagonal else _div(x[i, k], a[i, i])
+        x[i, k] = x[i, k] if unit_diagonal else div(x[i, k], a[i, i])
     return x if left_side else x.T
 
 
@@ -414,16 +296,16 @@ def _(_: Any, a: Value, **__: Any) -> list[Value]:
     a, (m, n) = a.copy(), a.shape
     pivots, order = np.empty(min(m, n), object), constant(np.arange(m, dtype=np.int32))
     for k in range(min(m, n)):
-        best, where = _abs(a[k, k]), np.int32(k)
+        best, where = absolute(a[k, k]), np.int32(k)
         for i in range(k + 1, m):
-            wins = _gt(_abs(a[i, k]), best)
-            best, where = select(wins, _abs(a[i, k]), best), select(wins, np.int32(i), where)
+            wins = gt(absolute(a[i, k]), best)
+            best, where = select(wins, absolute(a[i, k]), best), select(wins, np.int32(i), where)
         pivots[k] = where
         for i in range(k + 1, m):
             for rows in (a, order[:, None]):
-                rows[k], rows[i] = (_where(_equal(where, i), x, y) for x, y in ((rows[i], rows[k]), (rows[k], rows[i])))
+                rows[k], rows[i] = (_where(equal(where, i), x, y) for x, y in ((rows[i], rows[k]), (rows[k], rows[i])))
         for i in range(k + 1, m):
-            a[i, k] = _div(a[i, k], a[k, k])
+            a[i, k] = div(a[i, k], a[k, k])
             a[i, k + 1 :] = apart([_less(x, a[i, k], y) for x, y in zip(a[i, k + 1 :], a[k, k + 1 :])], (n - k - 1,))
     return [a, pivots, order]
 
@@ -434,7 +316,7 @@ def _(_: Any, *given: Value, **__: Any) -> list[Value]:
     rows = [x.copy() for x in given]
     for end in range(len(rows[0]) - 1, 0, -1):
         for i in range(end):
-            wrong = _gt(rows[0][i], rows[0][i + 1])
+            wrong = gt(rows[0][i], rows[0][i + 1])
             for row in rows:
                 row[i], row[i + 1] = select(wrong, row[i + 1], row[i]), select(wrong, row[i], row[i + 1])
     return rows

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from carom.running import lane_arrays
-from carom.running.lane_arrays import Value, apart, constant, each, known, number, select
+from carom.running.lane_numbers import ELEMENTWISE, Value, apart, constant, each, known, number, select
 
 UNROLLED = 64  # rounds of a loop of fixed length that are written out: what is known of them is computed here
 _SHORT = 24  # equations: both sides of such a branch are computed
@@ -53,7 +53,7 @@ def _applied(equation: Any, given: list[Value]) -> list[Value]:
     if name in lane_arrays.RULES:
         found = lane_arrays.RULES[name](equation, *given, **params)
         return found if isinstance(found, list) else [found]
-    if name in lane_arrays.ELEMENTWISE:
+    if name in ELEMENTWISE:
         return [each(partial(number, equation.primitive, params), equation.outvars[0].aval.shape, *given)]
     raise UnknownOperationError(name)
 

@@ -18,7 +18,6 @@ from carom.running import loop
 from carom.running.batch import pick
 from carom.running.compiled import blank, compiled
 from carom.running.fused import Kernel
-from carom.running.lanewise import UnknownOperationError
 from carom.running.loop import Problem, Start, attempt, begin, masked_attempt
 from carom.state import Carry, Status
 from carom.stepping.grid import Constant
@@ -27,7 +26,6 @@ from carom.sweeps.template import Lanes, Template
 
 _CHUNK_SECONDS = 0.5
 _FIRST_ATTEMPTS = 64
-_FUSED = 32  # lanes of a batch, at least, that is worth the longer compilation of a kernel
 REFUSED = -1  # status of a cell whose numbers cannot run
 
 
@@ -100,14 +98,17 @@ def run_batch(
     lanes = template.lanes(numbers, begin_at)
     carry = _blank(lanes.problem, lanes.start, lanes.axes)
     limits, goes_on = np.array([_FIRST_ATTEMPTS, 1]), len(lanes.failed) < len(lanes.start.instants)
-    seen, run = None, advance if len(lanes.start.instants) < _FUSED or template.is_foreign else advance_fused
+    seen = None
     while goes_on:
         began = time.perf_counter()
         try:
             with template.turn if limits[1] else nullcontext():  # one thread compiles for all
+                run = advance_fused if template.is_lanewise else advance
                 carry, seen, summary = run(lanes.problem, carry, lanes.start, limits, lanes.axes)
-        except UnknownOperationError:
-            run, template.is_foreign = advance, True
+        except Exception as error:
+            if not (template.is_lanewise and _is_unknown(error)):
+                raise
+            template.is_lanewise = False
             continue
         attempts, goes_on = np.asarray(summary).tolist()
         seconds = max(time.perf_counter() - began, 1e-3)
@@ -116,6 +117,11 @@ def run_batch(
         if stop is not None and stop.is_set():
             raise KeyboardInterrupt
     return _part(lanes, jax.tree.map(np.asarray, carry), seen)
+
+
+def _is_unknown(error: Exception) -> bool:
+    """Whether kernels do not know an operation: here, or in Pallas, which wraps its errors."""
+    return isinstance(error, NotImplementedError) or type(error).__name__ == "LoweringError"
 
 
 def _part(lanes: Lanes, carry: Any, seen: Any) -> Part:

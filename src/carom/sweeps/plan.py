@@ -117,6 +117,8 @@ def plan(cells: Any, asked: Asked, tolerances: tuple[Any, Any] | None, lanes: in
     good = [one for one in made.templates if isinstance(one, Template)]
     if not good:
         raise trouble[0]
+    for one in good:
+        one.choose(cells.count)
     made.lanes = whole(lanes, "batch", 1) if lanes is not None else _fitting(good, cells.count, workers)
     return made
 
