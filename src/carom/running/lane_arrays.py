@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from carom.running.lane_numbers import (
+    UnknownOperationError,
     Value,
     absolute,
     add,
@@ -272,12 +273,19 @@ def _(equation: Any, x: Value, indices: Value, updates: Value, dimension_numbers
 # ---- small linear systems -------------------------------------------------------------------------------------------
 
 
+def _refuse_batches(is_one: bool) -> None:
+    if not is_one:
+        msg = "a batch of small linear systems, or of lists to sort"
+        raise UnknownOperationError(msg)
+
+
 def _less(total: Any, a: Any, b: Any) -> Any:
     return sub(total, _product(a, b))
 
 
 @rule("triangular_solve")
 def _(_: Any, a: Value, b: Value, left_side: bool, lower: bool, unit_diagonal: bool, **more: Any) -> Value:
+    _refuse_batches(a.ndim == 2)
     if more["transpose_a"]:
         a, lower = a.T, not lower
     if not left_side:
@@ -293,6 +301,7 @@ def _(_: Any, a: Value, b: Value, left_side: bool, lower: bool, unit_diagonal: b
 @rule("lu")
 def _(_: Any, a: Value, **__: Any) -> list[Value]:
     """Elimination with pivots: the factors, which rows were exchanged, and their order."""
+    _refuse_batches(a.ndim == 2)
     a, (m, n) = a.copy(), a.shape
     pivots, order = np.empty(min(m, n), object), constant(np.arange(m, dtype=np.int32))
     for k in range(min(m, n)):
@@ -311,8 +320,9 @@ def _(_: Any, a: Value, **__: Any) -> list[Value]:
 
 
 @rule("sort")
-def _(_: Any, *given: Value, **__: Any) -> list[Value]:
+def _(_: Any, *given: Value, num_keys: int, **__: Any) -> list[Value]:
     """By the first, of one dimension."""
+    _refuse_batches(given[0].ndim == 1 and num_keys == 1)
     rows = [x.copy() for x in given]
     for end in range(len(rows[0]) - 1, 0, -1):
         for i in range(end):

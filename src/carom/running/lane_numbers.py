@@ -19,6 +19,10 @@ ELEMENTWISE = frozenset(
 )
 
 
+class UnknownOperationError(NotImplementedError):
+    """An operation that has no rule for lanes."""
+
+
 def known(x: Any) -> bool:
     """Whether a number is known while tracing."""
     return isinstance(x, np.generic)

@@ -18,16 +18,22 @@ import jax.numpy as jnp
 import numpy as np
 
 from carom.running import lane_arrays
-from carom.running.lane_numbers import ELEMENTWISE, Value, apart, constant, each, known, number, select
+from carom.running.lane_numbers import (
+    ELEMENTWISE,
+    UnknownOperationError,
+    Value,
+    apart,
+    constant,
+    each,
+    known,
+    number,
+    select,
+)
 
 UNROLLED = 64  # rounds of a loop of fixed length that are written out: what is known of them is computed here
 _SHORT = 24  # equations: both sides of such a branch are computed
 
 Rule = Callable[..., list[Value]]
-
-
-class UnknownOperationError(NotImplementedError):
-    """An operation that has no rule here."""
 
 
 def evaluated(closed: Any, given: Sequence[Value]) -> list[Value]:

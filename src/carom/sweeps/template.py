@@ -33,7 +33,8 @@ _NUMBERS = (jax.Array, np.ndarray, np.generic, float)
 _AS_WRITTEN = {"xla_backend_optimization_level": 0}  # numbers as NumPy would compute them, without fused products
 _STATE_BYTES = 400  # of a run per coordinate, about: state, memory of the method, temporary arrays
 _LANEWISE_BYTES = 8000  # of a lane at most
-_LANEWISE_STEPS = 1e6  # of all lanes at least
+_LANEWISE_STEPS = {"cpu": 2e5}  # of all lanes at least
+_LANEWISE_STEPS_ELSEWHERE = 1e7  # on a GPU a minute of compilation
 _STEPS = 1000  # of a run whose stepping chooses them
 _ENDINGS = ("", "_t", "_q", "_v", "_index", "_number")  # of names of results
 _TAKEN = ("status", "steps", "message", "coordinate", "velocity_number", "end_time", "step_size", "trajectory")
@@ -170,7 +171,8 @@ class Template:
         """
         waits = platform() != "cpu" or self.method.among_lanes() is not self.method
         steps = _STEPS if np.isnan(self.steps) else self.steps
-        self.is_lanewise = waits and self.lane_bytes <= _LANEWISE_BYTES and cells * steps >= _LANEWISE_STEPS
+        least = _LANEWISE_STEPS.get(platform(), _LANEWISE_STEPS_ELSEWHERE)
+        self.is_lanewise = waits and self.lane_bytes <= _LANEWISE_BYTES and cells * steps >= least
 
     def lanes(self, numbers: dict[str, np.ndarray], begin_at: tuple[Any, Any] | None = None) -> Lanes:
         """The batch of these cells; those that cannot run get the numbers of one that can.
