@@ -134,7 +134,7 @@ def test_what_has_no_rule_is_refused(name):
 METHOD = carom.ExplicitRK(carom.explicit(2))
 CELLS = carom.Cases(stiffness=np.where(np.arange(70) == 40, 50.0, np.linspace(-2.0, -0.1, 70)))
 OPTIONS = {"t1": lambda stiffness: 4.0 + 0.02 * stiffness, "h": 0.01, "progress": False}
-OPTIONS["keep"] = [carom.keep.final(), carom.keep.strobe(1.0, last=2), carom.keep.section(lambda q: q[0], last=3)]
+OPTIONS["keep"] = [carom.keep.final(), carom.keep.strobe(1.0, last=2)]
 
 
 def cubic(stiffness):

@@ -32,6 +32,7 @@ from carom.systems.system import System
 _NUMBERS = (jax.Array, np.ndarray, np.generic, float)
 _AS_WRITTEN = {"xla_backend_optimization_level": 0}  # numbers as NumPy would compute them, without fused products
 _STATE_BYTES = 400  # of a run per coordinate, about: state, memory of the method, temporary arrays
+_LANEWISE_CELLS = 32  # at least; they fill half of a block
 _LANEWISE_BYTES = 8000  # of a lane at most
 _LANEWISE_STEPS = {"cpu": 2e5}  # of all lanes at least
 _LANEWISE_STEPS_ELSEWHERE = 1e7  # on a GPU a minute of compilation
@@ -163,7 +164,7 @@ class Template:
         return self
 
     def choose(self, cells: int) -> None:
-        """Run batches of so many cells number by number where that gains more than its compilation takes.
+        """Run so many cells number by number where that gains more than its compilation takes.
 
         On a processor that is where lanes wait for each other, and nowhere where lanes keep many places: to write one
         of them means to look at all. All batches of a sweep run the same way, so that their bits do not depend on
@@ -172,7 +173,8 @@ class Template:
         waits = platform() != "cpu" or self.method.among_lanes() is not self.method
         steps = _STEPS if np.isnan(self.steps) else self.steps
         least = _LANEWISE_STEPS.get(platform(), _LANEWISE_STEPS_ELSEWHERE)
-        self.is_lanewise = waits and self.lane_bytes <= _LANEWISE_BYTES and cells * steps >= least
+        is_long = cells >= _LANEWISE_CELLS and cells * steps >= least
+        self.is_lanewise = waits and is_long and self.lane_bytes <= _LANEWISE_BYTES
 
     def lanes(self, numbers: dict[str, np.ndarray], begin_at: tuple[Any, Any] | None = None) -> Lanes:
         """The batch of these cells; those that cannot run get the numbers of one that can.
