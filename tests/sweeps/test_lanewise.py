@@ -216,7 +216,7 @@ def exploding(frequency, push):
         contacts=carom.Contacts(lambda q: 1.0 - q, restitution=0.8),
         params={"w": frequency, "push": push},
     )
-    return system, carom.State([0.0], [0.0])
+    return system, carom.State([-0.5], [0.0])
 
 
 @pytest.mark.slow
