@@ -103,12 +103,21 @@ def loop(flows, returns):
     return found
 
 
+def valve(flow):
+    """The valve at a flow."""
+    return carom.models.relief_valve(flow=flow)
+
+
+def speed(q, v):  # noqa: ARG001
+    """Of the disk: zero where the lift is largest."""
+    return v[0]
+
+
 def swept(flows, ends):
     """The last maximum of the lift before the ends."""
-    keep = {"top": carom.keep.section(lambda q, v: v[0], "falling", last=1)}  # noqa: ARG005
+    keep = {"top": carom.keep.section(speed, "falling", last=1)}
     method, stepping = carom.EventCapturing(carom.explicit(5)), carom.Adaptive(TOL, TOL)
-    build = lambda flow: carom.models.relief_valve(flow=flow)  # noqa: E731
-    return carom.sweep(build, carom.Grid(flow=flows), method, t1=ends, stepping=stepping, keep=keep, progress=False)
+    return carom.sweep(valve, carom.Grid(flow=flows), method, t1=ends, stepping=stepping, keep=keep, progress=False)
 
 
 def spent(run):

@@ -194,11 +194,11 @@ _ONE_NUMBER = Kind(jax.tree.structure(0.0), (), (True,))
 class Program:
     """One compiled function of trees of certain kinds, and the functions that it was made of."""
 
-    def __init__(self, fn: Callable[..., Any], name: Any, kinds: tuple[Kind | Kinds, ...]):
+    def __init__(self, fn: Callable[..., Any], name: Any, kinds: tuple[Kind | Kinds, ...], options: dict[str, Any]):
         self.name = name
         self.here = here = threading.local()
         self.function = lambda arrays: _rebuilt(fn, here.kinds, arrays)
-        self.jitted = jax.jit(self.function, compiler_options=_OPTIONS)
+        self.jitted = jax.jit(self.function, compiler_options=options)
         self.used, self.warm = next(_clock), False
         self.owners: list[dict[int, Any]] = [{} for kind in kinds for _ in kind.functions]
 
@@ -247,7 +247,7 @@ def _leave(name: Any, living: dict[int, Any], gone: int, _: Any) -> None:
         _dropped.append(None)
 
 
-def _program(fn: Callable[..., Any], kinds: tuple[Kind | Kinds, ...]) -> Program:
+def _program(fn: Callable[..., Any], kinds: tuple[Kind | Kinds, ...], options: dict[str, Any]) -> Program:
     """The program of these kinds; the one used longest ago makes room for a new one."""
     name = (fn, *[kind.key for kind in kinds])
     found = _programs.get(name)
@@ -255,7 +255,7 @@ def _program(fn: Callable[..., Any], kinds: tuple[Kind | Kinds, ...]) -> Program
         _give_back_memory()
         if len(_programs) >= _MOST_PROGRAMS:
             _programs.pop(min(_programs.copy().items(), key=lambda item: item[1].used)[0], None)
-        found = _programs.setdefault(name, Program(fn, name, kinds))
+        found = _programs.setdefault(name, Program(fn, name, kinds, options))
     if found.owners:
         found.claim(kinds)
     return found
@@ -268,7 +268,7 @@ def _give_back_memory() -> None:
         getattr(ctypes.CDLL(None), "malloc_trim", lambda _: None)(0)
 
 
-def compiled(fn: Callable[P, T]) -> Callable[P, T]:
+def compiled(fn: Callable[P, T], options: dict[str, Any] = _OPTIONS) -> Callable[P, T]:
     """`fn` of positional arguments, compiled; its result is a tree of arrays, returned before the work is done.
 
     Inside another compiled function it is `fn` itself.
@@ -281,7 +281,7 @@ def compiled(fn: Callable[P, T]) -> Callable[P, T]:
         if any([isinstance(x, Tracer) for x in jax.tree.leaves(arrays)]):
             return fn(*trees)  # pyright: ignore
         kinds = tuple([kind for _, kind in parts])
-        return _program(fn, kinds)(kinds, arrays)
+        return _program(fn, kinds, options)(kinds, arrays)
 
     return call  # pyright: ignore
 

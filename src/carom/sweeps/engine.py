@@ -17,6 +17,7 @@ from carom.keep.base import place
 from carom.running import loop
 from carom.running.batch import pick
 from carom.running.compiled import blank, compiled
+from carom.running.fused import Kernel
 from carom.running.loop import Problem, Start, attempt, begin, masked_attempt
 from carom.state import Carry, Status
 from carom.stepping.grid import Constant
@@ -42,23 +43,41 @@ def advance(problem: Problem, carry: Carry, start: Start, limits: Any, axes: Pro
 
     Returns the carry, the user's places, and attempts made with whether any lane can go on.
     """
-    loop.traces += 1
-    given = carry
-    carry = jax.lax.cond(limits[1] > 0, lambda: begin(problem, start, axes), lambda: given)
     attempts = eqx.filter_vmap(masked_attempt, in_axes=(axes, eqx.if_array(0)))
     if len(start.instants) == 1:  # alone a lane waits for no other, and only branches that are taken cost something
         alone = pick(problem, axes, 0)
         attempts = lambda _, carry: _stacked(attempt(alone, jax.tree.map(lambda x: x[0], carry)))  # noqa: E731
 
-    def goes_on(carry: Carry) -> Array:
-        return jnp.any(~carry.done & (carry.status == Status.OK))
-
     def turn(inner: Any) -> Any:
         return attempts(problem, inner[0])[0], inner[1] + 1
 
-    carry, n = jax.lax.while_loop(lambda c: goes_on(c[0]) & (c[1] < limits[0]), turn, (carry, jnp.zeros((), int)))
+    carry, most = _first(problem, carry, start, limits, axes), limits[0]
+    carry, n = jax.lax.while_loop(lambda c: _goes_on(c[0]) & (c[1] < most), turn, (carry, jnp.zeros((), int)))
+    return _summed_up(problem, carry, n, axes)
+
+
+def _advance_fused(problem: Problem, carry: Carry, start: Start, limits: Any, axes: Problem) -> Any:
+    """As `advance`, by a `Kernel`."""
+    carry = _first(problem, carry, start, limits, axes)
+    carry, n = Kernel(problem, carry, axes)(problem, carry, limits[0])
+    return _summed_up(problem, carry, n.astype(int), axes)
+
+
+advance_fused = compiled(_advance_fused, {})
+
+
+def _first(problem: Problem, carry: Carry, start: Start, limits: Any, axes: Problem) -> Carry:
+    loop.traces += 1
+    return jax.lax.cond(limits[1] > 0, lambda: begin(problem, start, axes), lambda: carry)
+
+
+def _summed_up(problem: Problem, carry: Carry, n: Array, axes: Problem) -> tuple[Carry, Array, Array]:
     seen = eqx.filter_vmap(_place, in_axes=(axes, eqx.if_array(0)))(problem, carry)
-    return carry, seen, jnp.stack([n, goes_on(carry).astype(int)])
+    return carry, seen, jnp.stack([n, _goes_on(carry).astype(int)])
+
+
+def _goes_on(carry: Carry) -> Array:
+    return jnp.any(~carry.done & (carry.status == Status.OK))
 
 
 def _stacked(tree: Any) -> Any:
@@ -82,8 +101,15 @@ def run_batch(
     seen = None
     while goes_on:
         began = time.perf_counter()
-        with template.turn if limits[1] else nullcontext():  # one thread compiles for all
-            carry, seen, summary = advance(lanes.problem, carry, lanes.start, limits, lanes.axes)
+        try:
+            with template.turn if limits[1] else nullcontext():  # one thread compiles for all
+                run = advance_fused if template.is_lanewise else advance
+                carry, seen, summary = run(lanes.problem, carry, lanes.start, limits, lanes.axes)
+        except Exception as error:
+            if not (template.is_lanewise and _is_unknown(error)):
+                raise
+            template.is_lanewise = False
+            continue
         attempts, goes_on = np.asarray(summary).tolist()
         seconds = max(time.perf_counter() - began, 1e-3)
         grow = min(_CHUNK_SECONDS / seconds, 16.0) if attempts == limits[0] else 1.0
@@ -91,6 +117,11 @@ def run_batch(
         if stop is not None and stop.is_set():
             raise KeyboardInterrupt
     return _part(lanes, jax.tree.map(np.asarray, carry), seen)
+
+
+def _is_unknown(error: Exception) -> bool:
+    """Whether kernels do not know an operation: here, or in Pallas, which wraps its errors."""
+    return isinstance(error, NotImplementedError) or type(error).__name__ == "LoweringError"
 
 
 def _part(lanes: Lanes, carry: Any, seen: Any) -> Part:

@@ -57,6 +57,12 @@ class Plan:
         assert isinstance(found, Template)
         return found
 
+    def choose(self, cells: int) -> None:
+        """Choose the engine of all groups; so many cells can run side by side."""
+        for one in self.templates:
+            if isinstance(one, Template):
+                one.choose(cells)
+
     def first(self, cell: int) -> dict[str, Any]:
         """The numbers of one cell."""
         return {name: x[0] for name, x in self.numbers(np.array([cell])).items()}
@@ -117,6 +123,7 @@ def plan(cells: Any, asked: Asked, tolerances: tuple[Any, Any] | None, lanes: in
     good = [one for one in made.templates if isinstance(one, Template)]
     if not good:
         raise trouble[0]
+    made.choose(cells.count)
     made.lanes = whole(lanes, "batch", 1) if lanes is not None else _fitting(good, cells.count, workers)
     return made
 

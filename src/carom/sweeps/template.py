@@ -19,6 +19,7 @@ from carom.keep.keeps import Keeps
 from carom.methods.base import AbstractMethod
 from carom.running.asking import caution, instants, refuse_features, refuse_kinds, stride
 from carom.running.functions import reads_traced
+from carom.running.fused import platform
 from carom.running.loop import Problem, Start
 from carom.state import State, reals, shortened
 from carom.stepping.base import AbstractStepping
@@ -31,6 +32,11 @@ from carom.systems.system import System
 _NUMBERS = (jax.Array, np.ndarray, np.generic, float)
 _AS_WRITTEN = {"xla_backend_optimization_level": 0}  # numbers as NumPy would compute them, without fused products
 _STATE_BYTES = 400  # of a run per coordinate, about: state, memory of the method, temporary arrays
+_LANEWISE_CELLS = 32  # at least; they fill half of a block
+_LANEWISE_BYTES = 8000  # of a lane at most
+_LANEWISE_STEPS = {"cpu": 2e5}  # of all lanes at least
+_LANEWISE_STEPS_ELSEWHERE = 1e7  # on a GPU a minute of compilation
+_STEPS = 1000  # of a run whose stepping chooses them
 _ENDINGS = ("", "_t", "_q", "_v", "_index", "_number")  # of names of results
 _TAKEN = ("status", "steps", "message", "coordinate", "velocity_number", "end_time", "step_size", "trajectory")
 _SHAPES = "build: a shape, a whole number or an `if` depends on a parameter; name those parameters in static=(...)"
@@ -100,6 +106,7 @@ class Template:
     numbers: dict[str, np.dtype]
     judges: list[Callable[[np.ndarray], None]] = field(default_factory=list, init=False)
     turn: Any = field(default_factory=Lock, init=False)
+    is_lanewise: bool = field(default=False, init=False)  # whether batches run number by number, in a `Kernel`
 
     def __post_init__(self):
         one = {name: jax.ShapeDtypeStruct((), dtype) for name, dtype in self.numbers.items()}
@@ -152,7 +159,22 @@ class Template:
         sizes = [x.size for x in jax.tree.leaves(memory)]
         self.lane_bytes = 8 * sum(sizes) + _STATE_BYTES * (cell.state.q.size + 1)
         self.labels, self.segments, self.example = cell.system.labels, len(ends), numbers
+        h = cell.stepping.h if isinstance(cell.stepping, Constant) else np.nan
+        self.steps = float((ends[-1] - ends[0]) / np.asarray(h))
         return self
+
+    def choose(self, cells: int) -> None:
+        """Run so many cells number by number where that gains more than its compilation takes.
+
+        On a processor that is where lanes wait for each other, and nowhere where lanes keep many places: to write one
+        of them means to look at all. All batches of a sweep run the same way, so that their bits do not depend on
+        how cells are put together.
+        """
+        waits = platform() != "cpu" or self.method.among_lanes() is not self.method
+        steps = _STEPS if np.isnan(self.steps) else self.steps
+        least = _LANEWISE_STEPS.get(platform(), _LANEWISE_STEPS_ELSEWHERE)
+        is_long = cells >= _LANEWISE_CELLS and cells * steps >= least
+        self.is_lanewise = waits and is_long and self.lane_bytes <= _LANEWISE_BYTES
 
     def lanes(self, numbers: dict[str, np.ndarray], begin_at: tuple[Any, Any] | None = None) -> Lanes:
         """The batch of these cells; those that cannot run get the numbers of one that can.

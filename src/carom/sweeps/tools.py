@@ -81,6 +81,7 @@ def bifurcation(
     asked = question(build, method, **strobed(period, transient, kept, steps), static=())
     lanes = cells.count // next(iter(cells.dims.values()))
     made = plan(cells, asked, None, lanes, 1)
+    made.choose(lanes)
     with ThreadPoolExecutor(len(follow)) as pool:
         found = list(pool.map(lambda one: _followed(made, _DIRECTIONS[one]).finish().dataset(), follow))
     data = xarray.concat(found, xarray.Variable("direction", list(follow)), combine_attrs="override")

@@ -149,7 +149,7 @@ def _packed(plan: Plan, group: int) -> bytes:
     template = plan.templates[group]
     if not isinstance(template, Template):
         return b""
-    content = (plan.asked, plan.fixed[group], template.numbers, template.example)
+    content = (plan.asked, plan.fixed[group], template.numbers, template.example, plan.cells.count)
     try:
         import cloudpickle as pickler  # pyright: ignore
     except ImportError:
@@ -168,8 +168,9 @@ def work(question: bytes, numbers: dict[str, np.ndarray]) -> Part:
     """A batch in a worker, which traces and compiles a question once."""
     key = hashlib.sha256(question).hexdigest()
     if key not in _templates:
-        asked, fixed, dtypes, example = pickle.loads(question)
+        asked, fixed, dtypes, example, cells = pickle.loads(question)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the client has told them
             _templates[key] = Template(asked, fixed, dtypes).refuse(example, ())
+            _templates[key].choose(cells)
     return run_batch(_templates[key], numbers)
