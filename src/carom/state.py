@@ -35,6 +35,7 @@ class Status(enum.IntEnum):
     LIST_FULL = 10
     MAX_STEPS_REACHED = 11
     NOT_REACHED = 12
+    NEEDS_RESCUE = 13
     NO_CONSISTENT_MODE = 20
     SEVERAL_CONSISTENT_MODES = 21
 
@@ -76,6 +77,10 @@ _MESSAGES = {
     ),
     Status.MAX_STEPS_REACHED: ("the run took max_steps steps before its end", "Raise max_steps or take larger steps"),
     Status.NOT_REACHED: ("the run came to t1 before what `until` names", "Raise t1, or look at direction and count"),
+    Status.NEEDS_RESCUE: (
+        "Newton's method does not solve the contact problem alone",
+        "Let the solver go on with SemismoothNewton(rescue=True)",
+    ),
     Status.NO_CONSISTENT_MODE: (
         "no mode of the contacts is consistent",
         "Lower the friction: rigid contact has no solution here",

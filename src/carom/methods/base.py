@@ -108,6 +108,10 @@ class AbstractMethod(eqx.Module):
         """The same method in a batch, where every attempt waits for the slowest lane; most have no work to spread."""
         return self
 
+    def lean(self) -> AbstractMethod:
+        """The same method without what its steps rarely need; where they do, their status is `NEEDS_RESCUE`."""
+        return self
+
     def explain(self, system: System, state: State, memory: PyTree, status: Any) -> str:
         """More about a failure in the step from `state`, for the error's message."""
         return ""

@@ -27,7 +27,7 @@ from carom.running.asking import (
     stop_function,
     stride,
 )
-from carom.running.compiled import split
+from carom.running.compiled import remembered, split
 from carom.running.evidence import warn_of_created_energy
 from carom.running.keeping import (
     Keeping,
@@ -59,10 +59,21 @@ _KNOWN = (Status.NO_CONSISTENT_MODE, Status.SEVERAL_CONSISTENT_MODES, Status.TOO
 _FIRST_NUMBERS = 2e6  # coordinates times attempts of the first chunk; later ones are timed
 
 
+_needed_rescue: set[Any] = set()  # keys of problems
+
+
+@remembered
+def leaner(method: AbstractMethod) -> AbstractMethod | None:
+    """The method without what its steps rarely need; None if that is the method itself."""
+    lean = type(method).lean(method)
+    return None if lean is method else lean
+
+
 class Run:
     """The host's side of a run, of one trajectory or of a batch of lanes.
 
-    `carry` is where a run goes on; without one it begins at `start`, in its first chunk.
+    `carry` is where a run goes on; without one it begins at `start`, in its first chunk. One trajectory is run with the
+    lean form of its method; a chunk that needs more is repeated with the method itself, with which the run goes on.
     """
 
     def __init__(
@@ -78,7 +89,11 @@ class Run:
         finished: bool = False,
     ):
         self.problem, self.parts, self.start, self.stores = problem, parts, start, stores
-        self.frozen: Any = split(problem)  # a run keeps to what its functions read at its start
+        parts_of: Any = Problem(*map(split, problem))  # a run keeps to what its functions read at its start
+        self.frozen = self.whole = split(parts_of)
+        rare = self.whole.kind.key in _needed_rescue
+        if axes is None and not rare and (method := leaner(problem.method)) is not None:
+            self.frozen = split(parts_of._replace(method=split(method)))
         concrete = problem.method.concrete_init
         self.compiled_start = None if concrete else start
         self._carry = begin(problem, start, axes) if concrete and carry is None else carry
@@ -115,6 +130,10 @@ class Run:
         self.compile_seconds += launched - started if compiled else 0.0
         self.seconds += elapsed if compiled else time.perf_counter() - started
         count, attempts, alive, self.failed = np.asarray(summary).tolist()
+        if self.failed and self.frozen is not self.whole and int(carry.status) == Status.NEEDS_RESCUE:
+            _needed_rescue.add(self.whole.kind.key)
+            self.frozen = self.whole
+            return self.chunk()
         if self.failed and carry.pairs is not None and np.any(np.asarray(carry.status) == Status.LIST_FULL):
             carry, self.compiled_start = roomier(carry), None
             self.failed = bool(np.any(np.asarray(carry.status) != Status.OK))

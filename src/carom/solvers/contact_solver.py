@@ -33,6 +33,11 @@ class ContactResult(eqx.Module):
     unsolved: Array | None = None
     pushed: Array | None = None
 
+    def after(self, before: Array) -> ContactResult:
+        """This result of a repeated solve, in need of rescue if the one before, of the given status, was."""
+        status = jnp.where(before == Status.NEEDS_RESCUE, before, self.status)
+        return eqx.tree_at(lambda r: r.status, self, status)
+
     @classmethod
     def without_laws(cls) -> ContactResult:
         """The result of a system without laws."""
@@ -64,6 +69,10 @@ class AbstractContactSolver(eqx.Module):
             return None
         hint = "use solver=carom.AcceleratedGaussSeidel()"
         return f"{type(self).__name__} needs the Delassus matrix, which is not formed of listed pairs: {hint}"
+
+    def lean(self) -> AbstractContactSolver:
+        """The same without what it rarely needs; a problem that needs it has the status `NEEDS_RESCUE`."""
+        return self
 
     @abc.abstractmethod
     def solve(self, problem: ContactProblem, guess: Array) -> ContactResult:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import ClassVar
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -48,6 +50,9 @@ class SemismoothNewton(AbstractContactSolver):
         enumerate_modes: whether doubtful problems are enumerated.
         enough: residual that counts as solved where nothing reaches `tol`: laws that depend on each other may
             contradict each other a little, and the impulses that settle this are only as good.
+        rescue: whether anything follows Newton's iterations; without, there is a third of the program, and a problem
+            that they leave unsolved or doubtful ends the run. A run of one trajectory begins so by itself, and goes on
+            with the rescue where it is needed.
 
     Example:
         >>> method = carom.MoreauMidpoint(solver=carom.SemismoothNewton(tol=1e-11))
@@ -58,11 +63,16 @@ class SemismoothNewton(AbstractContactSolver):
     fallback: AbstractContactSolver | None = None
     enumerate_modes: bool = True
     enough: float = 1e-8
+    rescue: bool = True
 
     needs_matrix: ClassVar[bool] = True
 
     def __check_init__(self):
         refuse_settings(self, "tol", "enough")
+
+    def lean(self) -> SemismoothNewton:
+        """Newton's iterations alone."""
+        return dataclasses.replace(self, rescue=False)
 
     def solve(self, problem: ContactProblem, guess: Array) -> ContactResult:
         """Solve from a guess."""
@@ -90,7 +100,12 @@ class SemismoothNewton(AbstractContactSolver):
         enumerable = self.enumerate_modes and can_be_enumerated(problem.laws)
         doubtful = jnp.any(problem.active & problem.doubtful) if enumerable else jnp.asarray(False)
 
-        def rescue(found: ContactResult) -> ContactResult:
+        if not self.rescue:
+            known = jnp.where(jnp.isnan(found.residual), Status.NOT_FINITE, Status.NEEDS_RESCUE)
+            status = jnp.where(trouble | doubtful, known, Status.OK).astype(jnp.int32)
+            return eqx.tree_at(lambda r: r.status, found, status)
+
+        def rescued(found: ContactResult) -> ContactResult:
             best = self.fallback_for(problem)(problem, found.P)
             best = self.damped(problem, best)
             status = solved(best.residual, self.enough)
@@ -98,7 +113,7 @@ class SemismoothNewton(AbstractContactSolver):
             failed = status == Status.CONTACT_NOT_SOLVED
             return consistent_modes(problem, result, doubtful | failed) if enumerable else result
 
-        return rarely(trouble | doubtful, rescue, found)
+        return rarely(trouble | doubtful, rescued, found)
 
     def fallback_for(self, problem: ContactProblem) -> AbstractContactSolver:
         """What goes on where Newton's iterations fail."""

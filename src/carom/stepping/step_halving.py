@@ -91,9 +91,9 @@ class StepHalving(AbstractStepping):
         """One whole and two half steps, and the choice of the next size."""
         aim = Aim.within(system, carry, carry.stepping)
         whole, half, last = whole_and_halves(system, method, aim.start, carry.memory, aim.inner)
-        both = tried(carry, aim, eqx.tree_at(lambda s: s.info, last, together(half.info, last.info)))
+        both = tried(carry, aim, eqx.tree_at(lambda s: s.info, last, together(whole.info, half.info, last.info)))
         failed = both.status != Status.OK
-        error = self.error(carry.state, whole, last.state)
+        error = self.error(carry.state, whole.state, last.state)
         missed = self.missed(system, carry.state, last.state)
         ok = ~failed & (error <= 1.0) & ~missed
         p = self.order + self.smooth(method, carry.memory, half.info, last.info)
@@ -133,8 +133,8 @@ class StepHalving(AbstractStepping):
 
 def whole_and_halves(
     system: System, method: AbstractMethod, start: State, memory: Any, h: Array
-) -> tuple[State, Step, Step]:
-    """Where one step of size h ends, and the two steps of size h/2; one call site of `method.step`."""
+) -> tuple[Step, Step, Step]:
+    """One step of size h, and the two steps of size h/2; one call site of `method.step`."""
 
     def substep(before: tuple[State, Any], i: Array):
         state, inner = choose(i == 2, before, (start, memory))
@@ -143,10 +143,10 @@ def whole_and_halves(
 
     steps = jax.lax.scan(substep, (start, memory), jnp.arange(3))[1]
     whole, half, last = (jax.tree.map(lambda x, i=i: x[i], steps) for i in range(3))
-    return whole.state, half, last
+    return whole, half, last
 
 
-def together(first: Info, second: Info) -> Info:
+def together(whole: Info, first: Info, second: Info) -> Info:
     """What both half steps (and the whole one) report: sums of impulses, work and counts, the later modes."""
     added = {
         name: getattr(first, name) + getattr(second, name)
@@ -157,7 +157,8 @@ def together(first: Info, second: Info) -> Info:
     if first.event is not None and second.event is not None:
         event = jnp.where(second.event != 0, second.event, first.event)
     counts = {"iterations": first.iterations + second.iterations, "evaluations": 3 * second.evaluations}
-    counts["status"] = jnp.where(first.status != Status.OK, first.status, second.status)
+    status = jnp.where(first.status != Status.OK, first.status, second.status)
+    counts["status"] = jnp.where(whole.status == Status.NEEDS_RESCUE, whole.status, status)
     changed = added | counts | ({} if event is None else {"event": event})
     names = list(changed)
     return eqx.tree_at(lambda i: [getattr(i, n) for n in names], second, [changed[n] for n in names])

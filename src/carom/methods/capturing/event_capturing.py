@@ -177,6 +177,10 @@ class EventCapturing(AbstractMethod):
         object.__setattr__(method, "spread", True)
         return method
 
+    def lean(self) -> EventCapturing:
+        """Without the rescue of its solver."""
+        return eqx.tree_at(lambda m: m.solver, self, self.solver.lean())
+
     def objection(self, system: System) -> str | None:
         """Regularised variables have no relative velocities."""
         return "EventCapturing: pass the system itself, not a regularised one" if system.shift is not None else None

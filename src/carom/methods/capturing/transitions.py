@@ -13,6 +13,7 @@ from carom.methods.capturing.modes import Modes, by_row, lengths
 from carom.solvers.contact_problem import ContactProblem, contact_problem
 from carom.solvers.contact_solver import AbstractContactSolver
 from carom.solvers.directions import DenseDirections
+from carom.state import Status
 
 _REST = 1e-11  # slip velocities after an impact this small (relative to their terms) are zero
 _STILL = 1e-13  # velocities after an impact this small (relative) are zero
@@ -101,15 +102,17 @@ def settled(before: tuple[Modes, Array], at: Point, solver: AbstractContactSolve
         sets = {"active": modes.closed, "friction": friction, "limits": limits}
         return contact_problem(DenseDirections(at.W), DenseDirections(slides.columns(at.M_inv_W).T), laws, c=c, **sets)
 
-    def again(_, P: Array) -> Array:
-        return solver(posed(at.limited(-P[laws.rows - laws.bilateral :])), P).P
+    def again(_, found: tuple[Array, Array]) -> tuple[Array, Array]:
+        P, status = found
+        result = solver(posed(at.limited(-P[laws.rows - laws.bilateral :])), P).after(status)
+        return result.P, result.status
 
-    P = jnp.zeros(laws.rows)
+    P, status = jnp.zeros(laws.rows), jnp.int32(Status.OK)
     if at.place is not None:
-        P = jax.lax.fori_loop(0, _ROUNDS, again, P)
+        P, status = jax.lax.fori_loop(0, _ROUNDS, again, (P, status))
         at = at.limited(-P[laws.rows - laws.bilateral :])
     problem = posed(at)
-    result = solver(problem, P)
+    result = solver(problem, P).after(status)
     gained = problem.velocity(result.P)
     slack = _OPENING * jnp.max(jnp.abs(problem.c))
     closed = modes.closed & (gained[:n] <= slack)

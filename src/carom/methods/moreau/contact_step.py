@@ -139,7 +139,8 @@ def _in_rounds(given: Limited) -> ContactResult:
     def improve(result: ContactResult, _: Array) -> tuple[ContactResult, Array]:
         new = solver(own.on(problem, result.P), result.P)
         change = jnp.max(jnp.abs(new.P - result.P)) / (jnp.max(jnp.abs(new.P)) + TINY)
-        return eqx.tree_at(lambda r: r.iterations, new, result.iterations + new.iterations), change
+        new = eqx.tree_at(lambda r: r.iterations, new, result.iterations + new.iterations)
+        return new.after(result.status), change
 
     return iterated(improve, first, _ROUNDS, Settled(_SAME, _SAME, 0.5))[0]
 

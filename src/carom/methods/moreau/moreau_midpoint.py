@@ -12,6 +12,7 @@ onto them.
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from typing import Any
 
@@ -122,6 +123,10 @@ class MoreauMidpoint(AbstractMethod):
         constant_matrix = not isinstance(system.mass, UserFunction) and system.mass.ndim == 2
         M_inv = inverse_small(system.dense_mass_at(state.t, state.q)) if constant_matrix else None
         return MoreauMemory(jnp.zeros(laws.rows), unknown_modes(laws), M_inv)
+
+    def lean(self) -> MoreauMidpoint:
+        """Without the rescue of its solver."""
+        return dataclasses.replace(self, solver=self.solver.lean())
 
     def modes(self, memory: MoreauMemory) -> Array:
         """Those of the last step."""

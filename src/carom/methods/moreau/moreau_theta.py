@@ -10,6 +10,7 @@ law use the directions at q_{k+theta}; the forecast uses those at q_k.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import equinox as eqx
@@ -66,6 +67,7 @@ class Impact(eqx.Module):
         info = report(self.rows, self.problem, self.result, before, mode, h)
         status = jnp.where(self.update <= _ROUNDING, info.status, Status.NEWTON_DIVERGED)
         status = jnp.where(jnp.all(jnp.isfinite(self.v)), status, Status.NOT_FINITE)
+        status = jnp.where(info.status == Status.NEEDS_RESCUE, info.status, status)
         return eqx.tree_at(lambda i: (i.status, i.iterations), info, (status, self.iterations))
 
 
@@ -119,6 +121,10 @@ class MoreauTheta(AbstractMethod):
         """No impulses, unknown modes."""
         laws = laws_of(system, state)
         return ThetaMemory(jnp.zeros(laws.rows), unknown_modes(laws))
+
+    def lean(self) -> MoreauTheta:
+        """Without the rescue of its solver; a projection does not tell how its own problems were solved."""
+        return self if self.projection else dataclasses.replace(self, solver=self.solver.lean())
 
     def modes(self, memory: ThetaMemory) -> Array:
         """Those of the last step."""
@@ -240,6 +246,7 @@ def _impact(given: Given) -> Impact:
             return solver(problem, without_self_stress(problem, old.result.P))
 
         impact = equations.linearised(old.v, old.result.P, q_theta, solve)
+        impact = eqx.tree_at(lambda i: i.result, impact, impact.result.after(old.result.status))
         return (impact, q_theta), impact.update
 
     q, v = equations.state.q, equations.state.v
