@@ -59,6 +59,7 @@ _KNOWN = (Status.NO_CONSISTENT_MODE, Status.SEVERAL_CONSISTENT_MODES, Status.TOO
 _FIRST_NUMBERS = 2e6  # coordinates times attempts of the first chunk; later ones are timed
 
 
+_MOST_REMEMBERED = 256
 _needed_rescue: set[Any] = set()  # keys of problems
 
 
@@ -132,6 +133,8 @@ class Run:
         self.seconds += elapsed if compiled else time.perf_counter() - started
         count, attempts, alive, self.failed = np.asarray(summary).tolist()
         if self.failed and self.frozen is not self.whole and int(carry.status) == Status.NEEDS_RESCUE:
+            if len(_needed_rescue) >= _MOST_REMEMBERED:
+                _needed_rescue.clear()
             _needed_rescue.add(self.whole.kind.key)
             self.frozen = self.whole
             self.chunk()
