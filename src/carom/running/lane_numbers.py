@@ -32,8 +32,11 @@ def known(x: Any) -> bool:
 
 
 def refuse_kind(kind: Any) -> None:
-    """Raise where numbers are other than real ones that NumPy knows: keys of random numbers, say."""
-    if getattr(kind, "kind", "") not in _KINDS:
+    """Raise where numbers are other than real ones that NumPy knows: keys of random numbers, say.
+
+    Derivatives of whole numbers (`float0`) are handed on, but nothing is computed with them.
+    """
+    if kind != jax.dtypes.float0 and getattr(kind, "kind", "") not in _KINDS:
         raise UnknownOperationError(str(kind))
 
 
