@@ -2,7 +2,7 @@
 
 `python benchmarks/ensembles.py` takes the sizes meant for a GPU there, and a thousand oscillators over 500 periods on
 a processor; a number behind it takes that part of the cells. The first call compiles; the next one is all of
-`carom.sweep`, tracing the builder included; batches alone are told beside it.
+`carom.sweep`, tracing the builder included; batches alone are told beside it, and the most memory of the host so far.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ def told(name: str, build: Any, cells: Any, method: Any, **asked: Any) -> tuple[
     alone, _ = seconds(partial(run, made, progress=False))
     how = "number by number" if made.templates[0].is_lanewise else "as arrays"
     print(f"{name}: {cells.count} cells {how}, {int((data.status != 0).sum())} failed", end="; ")
-    print(f"first call {first:.1f} s, next {whole:.3g} s, batches alone {alone:.3g} s", flush=True)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(f"first call {first:.1f} s, next {whole:.3g} s, batches alone {alone:.3g} s, {memory:.2f} GB", flush=True)
     return alone, data
 
 
@@ -102,11 +103,10 @@ def main(part: float) -> None:
         oscillators("event capturing", capturing, max(2, int(1000 * part)), 20, 40, 20)
         valves(max(2, int(512 * part)), 10.0)
     else:
-        oscillators("Moreau", carom.MoreauMidpoint(), max(2, int(1e6 * part)), 20, 100, 1)
         oscillators("event capturing", capturing, max(2, int(1e5 * part)), 20, 40, 1)
-        valves(max(2, int(30720 * part)), 40.0)
+        oscillators("Moreau", carom.MoreauMidpoint(), max(2, int(1e6 * part)), 20, 100, 1)
         valves(max(2, int(1e5 * part)), 40.0)
-    print(f"memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB on the host")
+        valves(max(2, int(30720 * part)), 40.0)
 
 
 if __name__ == "__main__":
