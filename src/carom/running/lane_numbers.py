@@ -102,14 +102,13 @@ def alike(*given: Any) -> list[Any]:
 
 
 def _known(primitive: Any, params: Any, *given: Any) -> Any:
-    if primitive.name in _NUMPY:
-        with np.errstate(all="ignore"):
-            return _NUMPY[primitive.name](*given)
-    if primitive.name == "convert_element_type" and (given[0].dtype.kind != "f" or params["new_dtype"].kind in "fb"):
-        return given[0].astype(params["new_dtype"])
-    if primitive.name == "select_n":
-        return given[1 + int(given[0])]
-    return computed(primitive, params, *given)[()]
+    name = primitive.name
+    with np.errstate(all="ignore"):
+        if name in _NUMPY:
+            return _NUMPY[name](*given)
+        if name == "convert_element_type" and (given[0].dtype.kind != "f" or params["new_dtype"].kind in "fb"):
+            return given[0].astype(params["new_dtype"])
+    return given[1 + int(given[0])] if name == "select_n" else computed(primitive, params, *given)[()]
 
 
 def computed(primitive: Any, params: Any, *given: Any) -> np.ndarray:
