@@ -14,8 +14,8 @@ Value = np.ndarray  # of objects: known numbers (NumPy's), numbers alike in all 
 
 ELEMENTWISE = frozenset(
     """abs acos add add_any and asin atan atan2 cbrt ceil clamp convert_element_type copy cos cosh div eq exp exp2 expm1
-    floor ge gt integer_pow is_finite le log log1p logistic lt max min mul ne neg nextafter not or pow rem round rsqrt
-    select_n sign sin sinh sqrt square stop_gradient sub tan tanh xor""".split()  # noqa: SIM905
+    floor ge gt integer_pow is_finite le le_to log log1p logistic lt lt_to max min mul ne neg nextafter not or pow rem
+    round rsqrt select_n sign sin sinh sqrt square stop_gradient sub tan tanh xor""".split()  # noqa: SIM905
 )
 
 
