@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
 from typing import Any
 
@@ -36,7 +36,7 @@ from carom.running.lane_numbers import (
     sub,
 )
 
-_PLACES = 1024  # numbers of a table that are looked at for one: of longer ones arrays know where they lie
+_PLACES = 2048  # numbers that are looked at for one: of longer tables arrays know where they lie
 RULES: dict[str, Callable[..., Any]] = {}
 
 
@@ -136,11 +136,8 @@ def _(equation: Any, x: Value, axes: Any, **more: Any) -> Value:
     if not x.size:
         return constant(computed(equation.primitive, {"axes": axes, **more}, np.empty(x.shape, aval.dtype)))
     kept = [i for i in range(x.ndim) if i not in axes]
-    rows = x.transpose([*kept, *axes]).reshape(*aval.shape, -1)
-    found = np.empty(aval.shape, object)
-    for i in np.ndindex(aval.shape):
-        found[i] = reduce(pair, rows[i])
-    return found
+    rows = x.transpose([*kept, *axes]).reshape(aval.size, -1)
+    return apart([reduce(pair, row) for row in rows], aval.shape)
 
 
 @rule("cumsum")
@@ -191,7 +188,6 @@ def _(equation: Any, a: Value, b: Value, dimension_numbers: Any, **_: Any) -> Va
 
 
 def _clipped(start: Any, most: int) -> Any:
-    _refuse(start.dtype.itemsize < 4, "places in short numbers")
     return smaller(larger(start, start.dtype.type(0)), start.dtype.type(most))
 
 
@@ -200,10 +196,16 @@ def _chosen(x: Value, starts: Sequence[Any], sizes: Sequence[int]) -> Value:
     for axis, (start, size) in enumerate(zip(starts, sizes)):
         most = x.shape[axis] - size
         at = _clipped(start, most)
-        _refuse(not known(at) and most * x.size > _PLACES * x.shape[axis], "a long table")
+        _refuse_places([at], most * size * x.size // x.shape[axis])
         parts = [np.take(x, range(k, k + size), axis) for k in range(most + 1)]
         x = reduce(lambda found, k: _where(equal(at, k), parts[k], found), range(1, most + 1), parts[0])  # noqa: B023
     return x
+
+
+def _refuse_places(at: Iterable[Any], choices: int) -> None:
+    """Raise where one of so many numbers has to be chosen, or where its place may be too small a number to tell."""
+    _refuse(any(x.dtype.itemsize < 4 for x in at), "places in short numbers")
+    _refuse(choices > _PLACES and not all(map(known, at)), "a long table")
 
 
 def _where(condition: Any, a: Value, b: Value) -> Value:
@@ -224,6 +226,7 @@ def _(_: Any, x: Value, new: Value, *starts: Value) -> Value:
 
 def _put(x: Value, new: Value, begins: Sequence[range], at: dict[int, Any], combined: Callable[..., Any]) -> Value:
     """x with a block in it that begins at one of these places: where the numbers `at` say so."""
+    _refuse_places(at.values(), new.size * int(np.prod([len(places) for places in begins])))
     found = x.copy()
     for corner in itertools.product(*begins):
         here = reduce(both, [equal(start, corner[axis]) for axis, start in at.items()], np.bool_(True))
@@ -239,7 +242,6 @@ def _(
     equation: Any, x: Value, indices: Value, dimension_numbers: Any, slice_sizes: Any, mode: Any, **more: Any
 ) -> Value:
     numbers, aval, empty = dimension_numbers, equation.outvars[0].aval, more["fill_value"]
-    fills = mode == jax.lax.GatherScatterMode.FILL_OR_DROP
     gone = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
     batch = [i for i in range(len(aval.shape)) if i not in numbers.offset_dims]
     found = np.empty(aval.shape, object)
@@ -252,7 +254,7 @@ def _(
             starts[axis], most = start, start.dtype.type(x.shape[axis] - slice_sizes[axis])
             inside = both(inside, both(ge(start, start.dtype.type(0)), le(start, most)))
         part = _chosen(x, starts, slice_sizes)
-        if fills:
+        if mode == jax.lax.GatherScatterMode.FILL_OR_DROP:
             part = _where(inside, part, np.broadcast_to(constant(aval.dtype.type(empty)), part.shape))
         place: list[Any] = [slice(None)] * len(aval.shape)
         for axis, k in zip(batch, b):
