@@ -13,7 +13,7 @@ import carom
 from carom.running.fused import Kernel, platform
 from carom.running.lanewise import evaluated, shaped, wide
 from carom.running.loop import begin
-from carom.sweeps import template
+from carom.sweeps import engine, template
 from carom.sweeps.plan import plan
 from carom.sweeps.sweep import question
 
@@ -100,11 +100,65 @@ def numbers(x, a, i, k):
     return found
 
 
+HARD = [
+    0.0,
+    -0.0,
+    np.nan,
+    np.inf,
+    -np.inf,
+    1.0,
+    -1.0,
+    0.5,
+    -2.5,
+    0.49999999999999994,
+    2.0**52 + 1,
+    -(2.0**52) - 1,
+    1e20,
+]
+
+
+def bordering(s, n, i, k):
+    """Numbers that are none, infinite, halves, or too large to be whole; places outside; matrices that are singular."""
+    whole, m = jnp.stack([n, n // 3, k]), jnp.stack([jnp.arange(3.0), k * jnp.arange(3.0), jnp.ones(3)])
+    seen, none, short = {"mode": "fill"}, jnp.zeros((2, 0), int), jnp.uint8(n)
+    return {
+        "arg": (jnp.argmax(s), jnp.argmin(s), jnp.argmax(whole)),
+        "sort": lax.sort((s, jnp.arange(5)), num_keys=1),
+        "round": (jnp.round(s), lax.round(s, lax.RoundingMethod.AWAY_FROM_ZERO), lax.sign(s)),
+        "dot": np.eye(5)[:2] @ s,
+        "singular": (lax.linalg.lu(m), jnp.linalg.det(m)),
+        "fill": (whole.at[i].get(**seen), (whole > 0).at[k].get(**seen), jnp.uint8(whole).at[k].get(**seen)),
+        "whole": (n + 1, n * 3, n // 7, n % 7, -n, jnp.int32(n) * 2**30, n.astype(float), short - jnp.uint8(200)),
+        "by zero": (lax.div(n, 0 * n), lax.rem(n, 0 * n)),
+        "known": (jnp.array([np.nan, 1e20, -1e20, -1.5]).astype(jnp.int32), jnp.array([300, -1]).astype(jnp.uint8)),
+        "signs": 1.0 / jnp.where(k > 0, jnp.zeros(2), jnp.array([-0.0, 0.0])),
+        "empty": ((jnp.zeros((0, 5)) @ s).sum(), jnp.zeros((5, 0)) @ jnp.zeros(0) + s, lax.reduce_max(none, (1,))),
+        "table": jnp.interp(1.3 * k, jnp.arange(5.0), jnp.cos(jnp.arange(5.0))),
+        "no rounds": lax.scan(lambda c, row: (c + row, c * row), s, jnp.zeros((0, 5)))[1].sum(),
+        "outside": lax.switch(k, [lambda s, j=j: lax.fori_loop(0, j + i, lambda _, x: x - j, s) for j in range(3)], s),
+        "phases": lax.while_loop(
+            lambda c: c[0] < 20, lambda c: lax.cond((c[0] + k) % 3 == 0, slowed, pushed, i, *c), (i, 1.0)
+        ),
+    }
+
+
+def slowed(i, n, x):
+    return n + 1 + 0 * i, lax.fori_loop(0, n % 4, lambda _, y: y * 0.5, x)
+
+
+def pushed(i, n, x):
+    return n + 2, x + i
+
+
 def test_operations_give_what_jax_gives():
     rng = np.random.default_rng(0)
     arrays = [rng.normal(size=(LANES, 3)), rng.normal(size=(LANES, 3, 3))]
     arrays += [rng.integers(-2, 6, LANES), rng.integers(-1, 5, LANES)]
-    every = lambda *given: (looped(*given), placed(*given), numbers(*given))
+    arrays += [rng.choice(HARD, (LANES, 5)), rng.choice([2**63 - 1, -(2**63), 2**53 + 1, 7, -7, 0], LANES)]
+
+    def every(x, a, i, k, s, n):
+        return looped(x, a, i, k), placed(x, a, i, k), numbers(x, a, i, k), bordering(s, n, i, k)
+
     traced = jax.make_jaxpr(every)(*(x[0] for x in arrays))
 
     @jax.jit
@@ -120,11 +174,26 @@ def test_operations_give_what_jax_gives():
         assert np.allclose(x, y, rtol=1e-11, atol=1e-12, equal_nan=True), path
 
 
-@pytest.mark.parametrize("name", ["erf", "sort", "lu"])
+UNKNOWN = {
+    "a special function": lax.erf,
+    "lists to sort": lambda a: lax.sort(a, dimension=1),
+    "a batch of systems": lambda a: lax.linalg.lu(a[None]),
+    "a function of places": lambda a: a.at[0].apply(jnp.sin),
+    "products of places": lambda a: a.at[0].multiply(2.0),
+    "short numbers": lambda a: lax.dynamic_index_in_dim(a, a[0, 0].astype(jnp.uint8), 0),
+    "products of two kinds": lambda a: lax.dot(jnp.int8(a), jnp.int8(a), preferred_element_type=jnp.int32),
+    "complex numbers": lambda a: jnp.abs(a + 1j),
+    "brief numbers": lambda a: a.astype(jnp.bfloat16),
+    "random numbers": lambda a: a + jax.random.normal(jax.random.key(0)),
+    "bits": lambda a: lax.bitcast_convert_type(a, jnp.int64),
+    "a long table": lambda a: jnp.arange(3000.0)[a[0, 0].astype(int)],
+    "long loops with rows": lambda a: lax.scan(lambda c, _: (c + 1, c), a, None, length=100),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
 def test_what_has_no_rule_is_refused(name):
-    fn = {"erf": lax.erf, "sort": lambda a: lax.sort(a, dimension=1), "lu": lambda a: lax.linalg.lu(a[None])}[name]
-    a = np.eye(2)
-    traced = jax.make_jaxpr(fn)(a)
+    traced = jax.make_jaxpr(UNKNOWN[name])(np.eye(2))
     with pytest.raises(NotImplementedError):
         evaluated(traced, shaped([jnp.ones(4)] * 4, traced.jaxpr.invars))
 
@@ -134,7 +203,9 @@ def test_what_has_no_rule_is_refused(name):
 METHOD = carom.ExplicitRK(carom.explicit(2))
 CELLS = carom.Cases(stiffness=np.where(np.arange(70) == 40, 50.0, np.linspace(-2.0, -0.1, 70)))
 OPTIONS = {"t1": lambda stiffness: 4.0 + 0.02 * stiffness, "h": 0.01, "progress": False}
-OPTIONS["keep"] = [carom.keep.final(), carom.keep.strobe(1.0, last=2)]
+CAPTURING = carom.EventCapturing(carom.explicit(4))
+COUNTED = carom.keep.reduce(2**53 + 1, lambda n, t, q, v, h: n + 2, lambda n: n - 2**53)
+OPTIONS["keep"] = [carom.keep.final(), carom.keep.strobe(1.0, last=2), COUNTED]
 
 
 def cubic(stiffness):
@@ -153,6 +224,7 @@ def test_lanes_in_different_phases_leave_each_other_alone_and_keep_their_bits_in
     assert "became NaN or infinite in the step from t =" in str(data.message.values[40])
     assert np.isnan(data.final_q[40]).all()
     assert np.isfinite(np.delete(data.final_q.values, 40, 0)).all()
+    assert np.array_equal(np.delete(data["reduce"] - 2 * data.steps, 40), np.ones(69))
     assert carom.sweep(cubic, CELLS, METHOD, **OPTIONS, batch=33).identical(data)
     monkeypatch.undo()
     vmapped = carom.sweep(cubic, CELLS, METHOD, **OPTIONS, batch=70)
@@ -179,18 +251,29 @@ def test_the_device_that_holds_the_arrays_decides_how_lanes_run(monkeypatch):
         assert platform() == "cpu"
 
 
-def test_long_sweeps_of_waiting_lanes_run_number_by_number():
-    def engine(method, cells, last=1):
-        keep = [carom.keep.strobe(1.0, last=last)]
-        grid = carom.Grid(frequency=np.linspace(2.4, 3.2, cells))
-        asked = question(carom.models.driven_oscillator, method, 10.0, 0.01, None, None, keep, ())
-        return plan(grid, asked, None, None, 1).templates[0].is_lanewise
+def planned(method, cells, keep, lanes=None):
+    grid = carom.Grid(frequency=np.linspace(2.4, 3.2, cells))
+    asked = question(carom.models.driven_oscillator, method, 10.0, 0.01, None, None, keep, ())
+    return plan(grid, asked, None, lanes, 1)
 
-    capturing = carom.EventCapturing(carom.explicit(4))
-    assert engine(capturing, 1000)
-    assert not engine(capturing, 10)
-    assert not engine(capturing, 1000, last=1000)
-    assert not engine(carom.MoreauMidpoint(), 1000)
+
+def test_event_capturing_has_a_rule_for_all_its_operations():
+    made = planned(CAPTURING, 64, [carom.keep.strobe(1.0, last=1), carom.keep.count("closes")], 64)
+    lanes = made.template(made.batches[0]).lanes(made.numbers(made.batches[0].cells))
+    carry = jax.eval_shape(lambda: begin(lanes.problem, lanes.start, lanes.axes))
+    kernel = Kernel(lanes.problem, carry, lanes.axes)
+    shapes = jax.eval_shape(lambda carry: kernel(lanes.problem, carry, 1)[0], carry)
+    assert jax.tree.leaves(shapes) == jax.tree.leaves(carry)
+
+
+def test_long_sweeps_of_waiting_lanes_run_number_by_number():
+    def is_lanewise(method, cells, last=1):
+        return planned(method, cells, [carom.keep.strobe(1.0, last=last)]).templates[0].is_lanewise
+
+    assert is_lanewise(CAPTURING, 1000)
+    assert not is_lanewise(CAPTURING, 10)
+    assert not is_lanewise(CAPTURING, 1000, last=1000)
+    assert not is_lanewise(carom.MoreauMidpoint(), 1000)
 
 
 @pytest.mark.slow
@@ -220,7 +303,8 @@ def exploding(frequency, push):
 
 
 @pytest.mark.slow
-def test_one_failing_lane_of_a_thousand_leaves_999_and_other_workers_give_the_same_bits():
+def test_one_failing_lane_of_a_thousand_leaves_999_and_other_workers_give_the_same_bits(monkeypatch):
+    monkeypatch.setattr(engine, "_is_unknown", lambda _: False)
     cells = carom.Cases(frequency=np.linspace(0.8, 1.2, 1000), push=np.where(np.arange(1000) == 321, 1e3, 0.0))
     method, options = carom.EventCapturing(carom.explicit(4)), {"t1": 10.0, "h": 0.05, "progress": False}
     data = carom.sweep(exploding, cells, method, **options)

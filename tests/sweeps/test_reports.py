@@ -79,3 +79,15 @@ def test_a_large_sweep_is_thinned_and_says_so(tmp_path):
     text = sweep_report(data, tmp_path / "many.html").read_text()
     assert "Every 2. cell along each dimension is shown." in text
     assert len(text) < 4e6
+
+
+def test_cells_of_three_parameters_are_chosen_by_keys_and_those_without_an_end_are_shown(stored, tmp_path):
+    data = stored[1].drop_vars("trajectory").expand_dims(mass=[1.0, 2.0])
+    data["end_time"] = data.end_time.where(data.height < 4.0, np.inf)
+    with opened(sweep_report(data, tmp_path / "three.html")) as (view, troubles):
+        view.locator("canvas").first.focus()
+        for key in ("ArrowRight", "ArrowUp", "ArrowUp", "ArrowUp"):
+            view.keyboard.press(key)
+        assert view.locator("#chosen").text_content() == "cell 15: mass = 2, stiffness = 1, height = 4"
+        assert "t1=..., h=0.01" in view.locator("#snippet").text_content()
+        assert troubles == []

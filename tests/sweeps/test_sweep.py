@@ -116,6 +116,9 @@ def test_times_and_steps_may_be_arrays_or_functions_of_the_parameters():
     assert np.allclose(again.final_q, data.final_q, atol=1e-12)
     with pytest.raises(ValueError, match=r"t1 must be a number, a function .* or an array of shape \(3,\)"):
         carom.sweep(spring, cells, method, t1=ends[:2], h=0.01)
+    refused = carom.sweep(spring, cells, method, t1=lambda k: 2.0 - k, h=0.01, batch=1)
+    assert refused.status.values.tolist() == [0, -1, -1]
+    assert refused.end_time.values.tolist() == [1.0, -2.0, -7.0]
 
 
 @pytest.mark.slow

@@ -42,7 +42,7 @@ def _payload(data: Any, title: str) -> dict[str, Any]:
     told = f"{ran} cells ran to their end, {whole.status.size - ran} did not; " + ", ".join(ranges) + "."
     thinned = "" if stride == 1 else f" Every {stride}. cell along each dimension is shown."
     messages = {i: text for i, text in enumerate(data.message.values.ravel().tolist()) if text}
-    ends, steps = (data[name].values.ravel() if name in data else None for name in ("end_time", "step_size"))
+    ends, steps = (_plain(data[name].values) if name in data else None for name in ("end_time", "step_size"))
     axes = [p for p in parameters if _is_axis(p) and p["dim"] in range(len(dims))]
     groups = next((p for p in parameters if p["name"] == "direction"), None)
     runs = _runs(data)
@@ -60,8 +60,8 @@ def _payload(data: Any, title: str) -> dict[str, Any]:
         "runs": runs,
         "numbered": stride == 1,
         "first": first,
-        "ends": None if ends is None else ends.tolist(),
-        "steps": None if steps is None else steps.tolist(),
+        "ends": ends,
+        "steps": steps,
         "facts": [[name, str(value)] for name, value in data.attrs.items()],
         **{name: str(data.attrs.get(name, "")) for name in ("build", "given", "method", "stepping")},
     }
@@ -105,8 +105,13 @@ def _diagram(data: Any, name: str) -> dict[str, Any]:
         called = f"{name} of {values[values.dims[-1]].values[0]}" if values.dims[-1] in data.coords else f"{name}[0]"
         values = values.isel({values.dims[-1]: 0})
     flat = values.values.reshape(data.status.size, -1)[:, -_SAMPLES:].astype(float)
-    plain = [None if not np.isfinite(x) else float(f"{x:.7g}") for x in flat.ravel().tolist()]
+    plain = [None if x is None else float(f"{x:.7g}") for x in _plain(flat)]
     return {"name": called, "per": flat.shape[1], "values": plain, "labels": name == "label"}
+
+
+def _plain(values: np.ndarray) -> list[float | None]:
+    """Numbers, and None where a cell has none: JSON knows no NaN."""
+    return [x if np.isfinite(x) else None for x in values.ravel().tolist()]
 
 
 def _runs(data: Any) -> dict[int, str]:

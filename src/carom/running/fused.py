@@ -18,6 +18,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.running.batch import pick
+from carom.running.lane_numbers import refuse_kind
 from carom.running.lanewise import any_lane, evaluated, shaped, wide
 from carom.running.loop import SMALL, Problem, masked_attempt
 from carom.state import Carry, Status
@@ -42,19 +43,33 @@ class Numbers(NamedTuple):
 
     def packed(self, arrays: Sequence[Any], lanes: int) -> Array:
         """Arrays of all lanes as rows."""
-        flat = [x.reshape(lanes, x.size // lanes).astype(jnp.float64) for x in arrays]
+        flat = [_stored(x.reshape(lanes, x.size // lanes)) for x in arrays]
         return jnp.concatenate([*flat, jnp.zeros((lanes, 1))], axis=1).T
 
     def unpacked(self, rows: Array) -> list[Array]:
         """Arrays of all lanes."""
         borders = np.cumsum([0, *(x.size for x in self.leaves)])
         parts = [rows[a:b].T.reshape(rows.shape[1], *x.shape) for a, b, x in zip(borders, borders[1:], self.leaves)]
-        return [part.astype(x.dtype) for part, x in zip(parts, self.leaves)]
+        return [_read(part, x.dtype) for part, x in zip(parts, self.leaves)]
 
     def typed(self, rows: Sequence[Any]) -> list[Any]:
         """Rows as numbers of their own kind."""
         kinds = [x.dtype for x in self.leaves for _ in range(x.size)]
-        return [row != 0 if np.issubdtype(kind, np.bool_) else row.astype(kind) for row, kind in zip(rows, kinds)]
+        return [_read(row, kind) for row, kind in zip(rows, kinds, strict=True)]
+
+
+def _stored(x: Array) -> Array:
+    """Numbers as float64, of which whole ones keep all their bits."""
+    is_whole = jnp.issubdtype(x.dtype, jnp.integer)
+    return jax.lax.bitcast_convert_type(x.astype(jnp.int64), jnp.float64) if is_whole else x.astype(jnp.float64)
+
+
+def _read(x: Array, kind: Any) -> Array:
+    """What was stored."""
+    if jnp.issubdtype(kind, jnp.bool_):
+        return x != 0
+    is_whole = jnp.issubdtype(kind, jnp.integer)
+    return (jax.lax.bitcast_convert_type(x, jnp.int64) if is_whole else x).astype(kind)
 
 
 def platform() -> str:
@@ -74,6 +89,8 @@ class Kernel:
         one = lambda numbers, carry: masked_attempt(eqx.combine(numbers, rest), carry)[0]  # noqa: E731
         self.traced, shapes = jax.make_jaxpr(one, return_shape=True)(numbers, lane)
         self.structure = jax.tree.structure(shapes)
+        for x in self.traced.jaxpr.invars:
+            refuse_kind(x.aval.dtype)
         mine = jax.tree.leaves(numbers)
         self.own = [x.ndim > y.ndim for x, y in zip(leaves, mine)]
         self.each = Numbers.like([x for x, own in zip(mine, self.own) if own])
@@ -145,7 +162,7 @@ class Kernel:
         state = self.state.typed(start)
         loop = (state, jnp.int32(0), alive(state))
         state, n, _ = jax.lax.while_loop(lambda loop: loop[2] & (loop[1] < most), turn, loop)
-        return [x.astype(jnp.float64) for x in state], n
+        return [_stored(x) for x in state], n
 
 
 class _Variable(NamedTuple):

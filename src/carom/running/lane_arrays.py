@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
 from typing import Any
 
@@ -17,23 +17,26 @@ from carom.running.lane_numbers import (
     add,
     apart,
     both,
+    computed,
     constant,
     div,
     each,
     either,
+    eq,
     equal,
     ge,
     gt,
-    is_known_as,
+    known,
     larger,
     le,
     mul,
-    number,
+    ne,
     select,
     smaller,
     sub,
 )
 
+_PLACES = 2048  # numbers that are looked at for one: of longer tables arrays know where they lie
 RULES: dict[str, Callable[..., Any]] = {}
 
 
@@ -45,6 +48,11 @@ def rule(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         return fn
 
     return note
+
+
+def _refuse(is_so: bool, what: str) -> None:
+    if is_so:
+        raise UnknownOperationError(what)
 
 
 # ---- where numbers lie ----------------------------------------------------------------------------------------------
@@ -117,21 +125,19 @@ def _(_: Any, *__: Any, dtype: Any, shape: Any, dimension: int, **___: Any) -> V
 # ---- sums -----------------------------------------------------------------------------------------------------------
 
 _REDUCTIONS = {
-    "reduce_sum": (add, 0), "reduce_prod": (mul, 1), "reduce_max": (larger, -np.inf), "reduce_min": (smaller, np.inf),
-    "reduce_or": (either, False), "reduce_and": (both, True),
+    "reduce_sum": add, "reduce_prod": mul, "reduce_max": larger, "reduce_min": smaller, "reduce_or": either,
+    "reduce_and": both,
 }  # fmt: skip
 
 
 @rule(*_REDUCTIONS)
-def _(equation: Any, x: Value, axes: Any, **_: Any) -> Value:
-    pair, empty = _REDUCTIONS[equation.primitive.name]
-    aval = equation.outvars[0].aval
+def _(equation: Any, x: Value, axes: Any, **more: Any) -> Value:
+    pair, aval = _REDUCTIONS[equation.primitive.name], equation.outvars[0].aval
+    if not x.size:
+        return constant(computed(equation.primitive, {"axes": axes, **more}, np.empty(x.shape, aval.dtype)))
     kept = [i for i in range(x.ndim) if i not in axes]
-    rows = x.transpose([*kept, *axes]).reshape(*aval.shape, -1)
-    found = np.empty(aval.shape, object)
-    for i in np.ndindex(aval.shape):
-        found[i] = reduce(pair, rows[i]) if rows.shape[-1] else aval.dtype.type(empty)
-    return found
+    rows = x.transpose([*kept, *axes]).reshape(aval.size, -1)
+    return apart([reduce(pair, row) for row in rows], aval.shape)
 
 
 @rule("cumsum")
@@ -144,21 +150,29 @@ def _(_: Any, x: Value, axis: int, reverse: bool) -> Value:
 
 @rule("argmax", "argmin")
 def _(equation: Any, x: Value, axes: Any, index_dtype: Any) -> Value:
-    better = gt if equation.primitive.name == "argmax" else partial(number, jax.lax.lt_p, {})
+    better = gt if equation.primitive.name == "argmax" else lambda x, y: gt(y, x)
     rows = np.moveaxis(x, axes[0], 0)
     found = np.empty(rows.shape[1:], object)
     for j in np.ndindex(found.shape):
         best, where = rows[(0, *j)], np.dtype(index_dtype).type(0)
         for i in range(1, len(rows)):
-            wins = better(rows[(i, *j)], best)
+            wins = _first_nan(rows[(i, *j)], best, better(rows[(i, *j)], best))
             best, where = select(wins, rows[(i, *j)], best), select(wins, np.dtype(index_dtype).type(i), where)
         found[j] = where
     return found
 
 
+def _first_nan(x: Any, y: Any, otherwise: Any) -> Any:
+    """True where x alone is NaN, and False where y is."""
+    if x.dtype.kind != "f":
+        return otherwise
+    return both(eq(y, y), either(ne(x, x), otherwise))
+
+
 @rule("dot_general")
 def _(equation: Any, a: Value, b: Value, dimension_numbers: Any, **_: Any) -> Value:
     (ca, cb), (ba, bb) = dimension_numbers
+    _refuse(len({x.aval.dtype for x in (*equation.invars, *equation.outvars)}) > 1, "a product of two kinds of numbers")
     fa, fb = ([i for i in range(x.ndim) if i not in (*c, *s)] for x, c, s in ((a, ca, ba), (b, cb, bb)))
     batch, m, n = ([x.shape[i] for i in axes] for x, axes in ((a, ba), (a, fa), (b, fb)))
     left = a.transpose([*ba, *fa, *ca]).reshape(*batch, int(np.prod(m)), -1)
@@ -166,12 +180,8 @@ def _(equation: Any, a: Value, b: Value, dimension_numbers: Any, **_: Any) -> Va
     found = np.empty([*batch, int(np.prod(m)), int(np.prod(n))], object)
     zero = equation.outvars[0].aval.dtype.type(0)
     for *i, j, k in np.ndindex(found.shape):
-        found[(*i, j, k)] = reduce(add, map(_product, left[(*i, j)], right[(*i, k)]), zero)
+        found[(*i, j, k)] = reduce(add, map(mul, left[(*i, j)], right[(*i, k)]), zero)
     return found.reshape([*batch, *m, *n])
-
-
-def _product(x: Any, y: Any) -> Any:
-    return x.dtype.type(0) if is_known_as(x, 0) or is_known_as(y, 0) else mul(x, y)
 
 
 # ---- places that are computed ---------------------------------------------------------------------------------------
@@ -186,9 +196,16 @@ def _chosen(x: Value, starts: Sequence[Any], sizes: Sequence[int]) -> Value:
     for axis, (start, size) in enumerate(zip(starts, sizes)):
         most = x.shape[axis] - size
         at = _clipped(start, most)
+        _refuse_places([at], most * size * x.size // x.shape[axis])
         parts = [np.take(x, range(k, k + size), axis) for k in range(most + 1)]
         x = reduce(lambda found, k: _where(equal(at, k), parts[k], found), range(1, most + 1), parts[0])  # noqa: B023
     return x
+
+
+def _refuse_places(at: Iterable[Any], choices: int) -> None:
+    """Raise where one of so many numbers has to be chosen, or where its place may be too small a number to tell."""
+    _refuse(any(x.dtype.itemsize < 4 for x in at), "places in short numbers")
+    _refuse(choices > _PLACES and not all(map(known, at)), "a long table")
 
 
 def _where(condition: Any, a: Value, b: Value) -> Value:
@@ -209,9 +226,12 @@ def _(_: Any, x: Value, new: Value, *starts: Value) -> Value:
 
 def _put(x: Value, new: Value, begins: Sequence[range], at: dict[int, Any], combined: Callable[..., Any]) -> Value:
     """x with a block in it that begins at one of these places: where the numbers `at` say so."""
+    _refuse_places(at.values(), new.size * int(np.prod([len(places) for places in begins])))
     found = x.copy()
     for corner in itertools.product(*begins):
         here = reduce(both, [equal(start, corner[axis]) for axis, start in at.items()], np.bool_(True))
+        if known(here) and not here:
+            continue
         block = tuple(slice(k, k + m) for k, m in zip(corner, new.shape))
         found[block] = _where(here, each(combined, new.shape, found[block], new), found[block])
     return found
@@ -221,9 +241,7 @@ def _put(x: Value, new: Value, begins: Sequence[range], at: dict[int, Any], comb
 def _(
     equation: Any, x: Value, indices: Value, dimension_numbers: Any, slice_sizes: Any, mode: Any, **more: Any
 ) -> Value:
-    numbers, aval, empty = dimension_numbers, equation.outvars[0].aval, more.get("fill_value")
-    if empty is None:
-        empty = np.nan if aval.dtype.kind == "f" else 0
+    numbers, aval, empty = dimension_numbers, equation.outvars[0].aval, more["fill_value"]
     gone = (*numbers.collapsed_slice_dims, *numbers.operand_batching_dims)
     batch = [i for i in range(len(aval.shape)) if i not in numbers.offset_dims]
     found = np.empty(aval.shape, object)
@@ -247,9 +265,11 @@ def _(
 
 
 @rule("scatter", "scatter-add", "scatter_add")
-def _(equation: Any, x: Value, indices: Value, updates: Value, dimension_numbers: Any, mode: Any, **_: Any) -> Value:
+def _(equation: Any, x: Value, indices: Value, updates: Value, dimension_numbers: Any, mode: Any, **more: Any) -> Value:
     numbers, found = dimension_numbers, x
-    combined = (lambda _, new: new) if equation.primitive.name == "scatter" else add
+    is_set, own = equation.primitive.name == "scatter", more.get("update_jaxpr")
+    _refuse(is_set and own is not None and own.outvars[0] is not own.invars[1], "a function of places")
+    combined = (lambda _, new: new) if is_set else add
     gone = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     batch = [i for i in range(updates.ndim) if i not in numbers.update_window_dims]
     for b in np.ndindex(indices.shape[:-1]):
@@ -273,19 +293,13 @@ def _(equation: Any, x: Value, indices: Value, updates: Value, dimension_numbers
 # ---- small linear systems -------------------------------------------------------------------------------------------
 
 
-def _refuse_batches(is_one: bool) -> None:
-    if not is_one:
-        msg = "a batch of small linear systems, or of lists to sort"
-        raise UnknownOperationError(msg)
-
-
 def _less(total: Any, a: Any, b: Any) -> Any:
-    return sub(total, _product(a, b))
+    return sub(total, mul(a, b))
 
 
 @rule("triangular_solve")
 def _(_: Any, a: Value, b: Value, left_side: bool, lower: bool, unit_diagonal: bool, **more: Any) -> Value:
-    _refuse_batches(a.ndim == 2)
+    _refuse(a.ndim > 2, "a batch of small linear systems")
     if more["transpose_a"]:
         a, lower = a.T, not lower
     if not left_side:
@@ -301,7 +315,7 @@ def _(_: Any, a: Value, b: Value, left_side: bool, lower: bool, unit_diagonal: b
 @rule("lu")
 def _(_: Any, a: Value, **__: Any) -> list[Value]:
     """Elimination with pivots: the factors, which rows were exchanged, and their order."""
-    _refuse_batches(a.ndim == 2)
+    _refuse(a.ndim > 2, "a batch of small linear systems")
     a, (m, n) = a.copy(), a.shape
     pivots, order = np.empty(min(m, n), object), constant(np.arange(m, dtype=np.int32))
     for k in range(min(m, n)):
@@ -313,8 +327,9 @@ def _(_: Any, a: Value, **__: Any) -> list[Value]:
         for i in range(k + 1, m):
             for rows in (a, order[:, None]):
                 rows[k], rows[i] = (_where(equal(where, i), x, y) for x, y in ((rows[i], rows[k]), (rows[k], rows[i])))
+        pivot = select(equal(a[k, k], 0), a[k, k].dtype.type(1), a[k, k])
         for i in range(k + 1, m):
-            a[i, k] = div(a[i, k], a[k, k])
+            a[i, k] = div(a[i, k], pivot)
             a[i, k + 1 :] = apart([_less(x, a[i, k], y) for x, y in zip(a[i, k + 1 :], a[k, k + 1 :])], (n - k - 1,))
     return [a, pivots, order]
 
@@ -322,11 +337,12 @@ def _(_: Any, a: Value, **__: Any) -> list[Value]:
 @rule("sort")
 def _(_: Any, *given: Value, num_keys: int, **__: Any) -> list[Value]:
     """By the first, of one dimension."""
-    _refuse_batches(given[0].ndim == 1 and num_keys == 1)
+    _refuse(given[0].ndim > 1 or num_keys > 1, "lists to sort by several keys or in a batch")
     rows = [x.copy() for x in given]
     for end in range(len(rows[0]) - 1, 0, -1):
         for i in range(end):
-            wrong = gt(rows[0][i], rows[0][i + 1])
+            a, b = rows[0][i], rows[0][i + 1]
+            wrong = _first_nan(a, b, gt(a, b))
             for row in rows:
                 row[i], row[i + 1] = select(wrong, row[i + 1], row[i]), select(wrong, row[i], row[i + 1])
     return rows

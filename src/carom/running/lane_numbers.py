@@ -14,9 +14,12 @@ Value = np.ndarray  # of objects: known numbers (NumPy's), numbers alike in all 
 
 ELEMENTWISE = frozenset(
     """abs acos add add_any and asin atan atan2 cbrt ceil clamp convert_element_type copy cos cosh div eq exp exp2 expm1
-    floor ge gt integer_pow is_finite le log log1p logistic lt max min mul ne neg nextafter not or pow rem round rsqrt
-    select_n sign sin sinh sqrt square stop_gradient sub tan tanh xor""".split()  # noqa: SIM905
+    floor ge gt integer_pow is_finite le le_to log log1p logistic lt lt_to max min mul ne neg nextafter not or pow rem
+    round rsqrt select_n sign sin sinh sqrt square stop_gradient sub tan tanh xor""".split()  # noqa: SIM905
 )
+
+
+_KINDS = tuple("biuf")  # truth values, integers, floats
 
 
 class UnknownOperationError(NotImplementedError):
@@ -28,8 +31,18 @@ def known(x: Any) -> bool:
     return isinstance(x, np.generic)
 
 
+def refuse_kind(kind: Any) -> None:
+    """Raise where numbers are other than real ones that NumPy knows: keys of random numbers, say.
+
+    Derivatives of whole numbers (`float0`) are handed on, but nothing is computed with them.
+    """
+    if kind != jax.dtypes.float0 and getattr(kind, "kind", "") not in _KINDS:
+        raise UnknownOperationError(str(kind))
+
+
 def constant(x: Any) -> Value:
     """An array whose numbers are known."""
+    refuse_kind(x.dtype)
     x = np.asarray(x)
     found = np.empty(x.shape, object)
     for i in np.ndindex(x.shape):
@@ -59,7 +72,7 @@ _NUMPY = {
     "add": np.add, "add_any": np.add, "sub": np.subtract, "mul": np.multiply, "max": np.maximum, "min": np.minimum,
     "neg": np.negative, "abs": np.abs, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
     "eq": np.equal, "ne": np.not_equal, "and": np.bitwise_and, "or": np.bitwise_or, "not": np.invert, "sqrt": np.sqrt,
-    "is_finite": np.isfinite, "sign": np.sign, "square": np.square,
+    "is_finite": np.isfinite, "square": np.square,
 }  # fmt: skip
 
 
@@ -89,15 +102,19 @@ def alike(*given: Any) -> list[Any]:
 
 
 def _known(primitive: Any, params: Any, *given: Any) -> Any:
-    if primitive.name in _NUMPY:
-        with np.errstate(all="ignore"):
-            return _NUMPY[primitive.name](*given)
-    if primitive.name == "convert_element_type":
-        return np.dtype(params["new_dtype"]).type(given[0])
-    if primitive.name == "select_n":
-        return given[1 + int(given[0])]
+    name = primitive.name
+    with np.errstate(all="ignore"):
+        if name in _NUMPY:
+            return _NUMPY[name](*given)
+        if name == "convert_element_type" and (given[0].dtype.kind != "f" or params["new_dtype"].kind in "fb"):
+            return given[0].astype(params["new_dtype"])
+    return given[1 + int(given[0])] if name == "select_n" else computed(primitive, params, *given)[()]
+
+
+def computed(primitive: Any, params: Any, *given: Any) -> np.ndarray:
+    """An operation on known arrays, as JAX does it on a processor."""
     with jax.ensure_compile_time_eval(), jax.default_device(jax.local_devices(backend="cpu")[0]):
-        return np.asarray(primitive.bind(*given, **params))[()]
+        return np.asarray(primitive.bind(*given, **params))
 
 
 def is_known_as(x: Any, value: float) -> bool:
@@ -122,7 +139,7 @@ def _shortened(name: str, *given: Any) -> Any:
 
 def select(condition: Any, a: Any, b: Any) -> Any:
     """a where the condition holds, else b."""
-    if a is b or (known(a) and known(b) and a == b):
+    if a is b or (known(a) and known(b) and a.tobytes() == b.tobytes()):  # zeros have signs
         return a
     if known(condition):
         return a if condition else b
@@ -140,11 +157,12 @@ def _selected(which: Any, *cases: Any) -> Any:
 
 def _rounded(x: Any, method: int) -> Any:
     """To whole numbers: 0 rounds halves away from zero, 1 to even ones."""
-    if method == 0:
-        return jnp.where(x < 0, -jnp.floor(0.5 - x), jnp.floor(x + 0.5))
-    up = jnp.floor(x + 0.5)
-    odd = up - 2.0 * jnp.floor(0.5 * up) != 0.0
-    return jnp.where((up - x == 0.5) & odd, up - 1.0, up)
+    size = abs(x)
+    down = jnp.floor(size)
+    rest = size - down
+    is_odd = down - 2.0 * jnp.floor(0.5 * down) != 0.0
+    size = jnp.where((rest > 0.5) | ((rest == 0.5) & ((method == 0) | is_odd)), down + 1.0, down)
+    return jnp.where(x == 0, x, jnp.where(x < 0, -size, size))
 
 
 add, mul, sub, div = (partial(number, p, {}) for p in (jax.lax.add_p, jax.lax.mul_p, jax.lax.sub_p, jax.lax.div_p))
@@ -152,7 +170,7 @@ both, absolute, larger, smaller = (
     partial(number, p, {}) for p in (jax.lax.and_p, jax.lax.abs_p, jax.lax.max_p, jax.lax.min_p)
 )
 gt, eq, ge, le = (partial(number, p, {}) for p in (jax.lax.gt_p, jax.lax.eq_p, jax.lax.ge_p, jax.lax.le_p))
-either = partial(number, jax.lax.or_p, {})
+either, ne = (partial(number, p, {}) for p in (jax.lax.or_p, jax.lax.ne_p))
 
 
 def equal(x: Any, k: int) -> Any:

@@ -27,6 +27,7 @@ from carom.running.lane_numbers import (
     each,
     known,
     number,
+    refuse_kind,
     select,
 )
 
@@ -38,16 +39,22 @@ Rule = Callable[..., list[Value]]
 
 def evaluated(closed: Any, given: Sequence[Value]) -> list[Value]:
     """Results of traced equations for these arguments."""
-    values: dict[Any, Value] = dict(zip(closed.jaxpr.constvars, map(constant, closed.consts)))
-    values |= dict(zip(closed.jaxpr.invars, given))
+    values: dict[Any, Value] = dict(zip(closed.jaxpr.constvars, map(constant, closed.consts), strict=True))
+    values |= dict(zip(closed.jaxpr.invars, given, strict=True))
 
     def value(variable: Any) -> Value:
-        is_literal = hasattr(variable, "val")
-        return constant(np.asarray(variable.val, variable.aval.dtype)) if is_literal else values[variable]
+        return constant(_typed(variable)) if hasattr(variable, "val") else values[variable]
 
     for equation in closed.jaxpr.eqns:
-        values |= dict(zip(equation.outvars, _applied(equation, [value(x) for x in equation.invars])))
+        for x in equation.outvars:
+            refuse_kind(x.aval.dtype)
+        values |= dict(zip(equation.outvars, _applied(equation, [value(x) for x in equation.invars]), strict=True))
     return [value(x) for x in closed.jaxpr.outvars]
+
+
+def _typed(literal: Any) -> Any:
+    refuse_kind(literal.aval.dtype)
+    return np.asarray(literal.val, literal.aval.dtype)
 
 
 def _applied(equation: Any, given: list[Value]) -> list[Value]:
@@ -164,7 +171,10 @@ def _(equation: Any, given: list[Value], jaxpr: Any, length: int, reverse: bool,
     num_consts = split - num_carry
     consts, carry, columns = given[:num_consts], given[num_consts:split], given[split:]
     like, variables = _lanes(given), equation.outvars[:num_carry]
-    if length > UNROLLED and like is not None and not columns and len(equation.outvars) == num_carry:
+    if length > UNROLLED:
+        if like is None or columns or len(equation.outvars) > num_carry:
+            msg = "a long loop that reads or leaves rows"
+            raise UnknownOperationError(msg)
 
         def once(_: Any, flat: Any) -> Any:
             return _flat(evaluated(jaxpr, consts + shaped(flat, variables)), variables, like)
@@ -177,7 +187,11 @@ def _(equation: Any, given: list[Value], jaxpr: Any, length: int, reverse: bool,
         rows.append(row)
     if reverse:
         rows.reverse()
-    return [*carry, *(np.stack([np.asarray(x, object) for x in column]) for column in zip(*rows))]
+    stacked = [np.empty(v.aval.shape, object) for v in equation.outvars[num_carry:]]
+    for k, row in enumerate(rows):
+        for column, x in zip(stacked, row, strict=True):
+            column[k, ...] = x
+    return [*carry, *stacked]
 
 
 def _stacked(outside: Sequence[Any], inside: Sequence[Any]) -> int:

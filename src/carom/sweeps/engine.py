@@ -20,7 +20,6 @@ from carom.running.compiled import blank, compiled
 from carom.running.fused import Kernel
 from carom.running.loop import Problem, Start, attempt, begin, masked_attempt
 from carom.state import Carry, Status
-from carom.stepping.grid import Constant
 from carom.sweeps.tables import Table, Tables, tables
 from carom.sweeps.template import Lanes, Template
 
@@ -133,19 +132,11 @@ def _part(lanes: Lanes, carry: Any, seen: Any) -> Part:
     where = np.asarray(seen) if seen is not None else np.full((len(status), 1 + n + carry.state.v.shape[-1]), np.nan)
     state = carry.state.moved(carry.state.t, where[:, 1 : n + 1], where[:, n + 1 :])
     carry = eqx.tree_at(lambda c: (c.status, c.state), carry, (status, state))
-    found = tables(lanes.problem.keeps, carry, lanes.problem.stepping.goes_back) | _question(lanes, carry)
+    found = tables(lanes.problem.keeps, carry, lanes.problem.stepping.goes_back)
+    found |= {name: Table((), x) for name, x in lanes.asked.items()}
     bad = (status != Status.OK)[:, None]
     end = (np.where(bad, np.nan, state.q), np.where(bad, np.nan, state.v))
     return Part(found, failed | _stopped(carry), end)
-
-
-def _question(lanes: Lanes, carry: Any) -> Tables:
-    """Ends and constant steps that were asked for, so that a single cell can be run again."""
-    ends, stepping = carry.instants[:, -1], lanes.problem.stepping
-    asked = {"end_time": Table((), ends)}
-    if isinstance(stepping, Constant):
-        asked["step_size"] = Table((), np.broadcast_to(np.asarray(stepping.h), ends.shape).astype(float))
-    return asked
 
 
 def _stopped(carry: Any) -> dict[int, str]:

@@ -66,12 +66,16 @@ class Cell(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """A batch that is ready to run: what all lanes share, where they begin, and which of them must not run."""
+    """A batch that is ready to run: what all lanes share, where they begin, and which of them must not run.
+
+    `asked` are ends and constant steps that were asked for, so that a single cell can be run again.
+    """
 
     problem: Problem
     start: Start
     axes: Problem
     failed: dict[int, str]
+    asked: dict[str, np.ndarray]
 
 
 def cell_of(asked: Asked, fixed: dict[str, Any], numbers: dict[str, Any]) -> Cell:
@@ -190,7 +194,7 @@ class Template:
         which[list(lanes.failed)] = running[0]
         begin_at = begin_at and (begin_at[0][which], begin_at[1][which])
         good = self._look({name: x[which] for name, x in numbers.items()}, begin_at)
-        return good._replace(failed=lanes.failed)
+        return good._replace(failed=lanes.failed, asked=lanes.asked)
 
     def _look(self, numbers: dict[str, np.ndarray], begin_at: Any) -> Lanes:
         """The batch as it is, and why some of its lanes cannot run."""
@@ -212,7 +216,10 @@ class Template:
         failed = told | failed | _misjudged(doubts, self.judges, len(t1))
         problem = Problem(system, self.method, stepping, None, stride(keeps.every), keeps)
         spread = Problem(system_axes, None, stepping_axes, None, None, keeps_axes)  # pyright: ignore
-        return Lanes(problem, Start(state, ends), spread, failed)
+        asked = {"end_time": t1}
+        if isinstance(stepping, Constant):
+            asked["step_size"] = np.broadcast_to(np.asarray(stepping.h, float), t1.shape)
+        return Lanes(problem, Start(state, ends), spread, failed, asked)
 
 
 def _ends(t0: np.ndarray, t1: np.ndarray, jumps: np.ndarray, segments: int) -> tuple[np.ndarray, dict[int, str]]:

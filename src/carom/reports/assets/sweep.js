@@ -10,6 +10,8 @@ let chosen = data.first;
 const colour = (name) => getComputedStyle(root).getPropertyValue(`--${name}`);
 const text = (x) => (x === null ? "NaN" : String(Number(x.toPrecision(6))));
 const count = data.sizes.reduce((a, b) => a * b, 1);
+const block = count / data.sizes[0]; // cells that have the first parameter in common
+const many = data.axes.length === 1 && !data.groups && block > 1;
 
 // The place of a cell along every dimension, and back; the last dimension varies fastest.
 function place(cell) {
@@ -34,6 +36,12 @@ function range(values) {
 function padded([low, high]) {
   const pad = 0.04 * (high - low) || 0.5 * Math.abs(high) || 0.5;
   return [low - pad, high + pad];
+}
+
+// The edges of a map, whose cells have their numbers in the middle.
+function edges(values) {
+  const [low, high] = range(values), half = (high - low) / (2 * (values.length - 1)) || 0.5;
+  return [low - half, high + half];
 }
 
 function steps(low, high) {
@@ -63,8 +71,8 @@ class Diagram {
     this.canvas.addEventListener("keydown", moved);
     this.map = data.axes.length === 2;
     const x = data.axes[this.map ? 1 : 0], y = this.map ? data.axes[0] : null;
-    this.x = padded(range(x.values));
-    this.y = padded(range(y ? y.values : spec.values));
+    this.x = y ? edges(x.values) : padded(range(x.values));
+    this.y = y ? edges(y.values) : padded(range(spec.values));
     this.z = range(spec.values);
   }
   scale() {
@@ -119,17 +127,18 @@ class Diagram {
   points(g, s) {
     const groups = data.groups;
     for (let cell = 0; cell < count; cell++) {
-      const group = groups ? place(cell)[groups.dim] : 0;
+      const group = groups ? place(cell)[groups.dim] : Number(many && cell % block === chosen % block);
       g.fillStyle = colour(NAMED[group % NAMED.length]);
-      const size = groups ? 3 - group : 2.4;
+      const size = groups ? 3 - group : 2.4 * (1 + group);
       for (const [x, y] of this.pixels(cell, s)) g.fillRect(x - size / 2, y - size / 2, size, size);
     }
     if (groups) this.keys(groups.values.map((name, i) => [colour(NAMED[i % NAMED.length]), name]));
+    if (many) this.keys([[colour(NAMED[1]), `like the chosen cell but for ${data.axes[0].name}`]]);
   }
   cells(g, s) {
     const [rows, columns] = data.axes, per = this.spec.per;
-    const w = Math.abs(s.px(this.x[1]) - s.px(this.x[0])) / 1.08 / columns.values.length + 0.6;
-    const h = Math.abs(s.py(this.y[1]) - s.py(this.y[0])) / 1.08 / rows.values.length + 0.6;
+    const w = Math.abs(s.px(this.x[1]) - s.px(this.x[0])) / columns.values.length + 0.6;
+    const h = Math.abs(s.py(this.y[1]) - s.py(this.y[0])) / rows.values.length + 0.6;
     const whole = this.spec.labels;
     for (let cell = 0; cell < count; cell++) {
       const value = this.spec.values[(cell + 1) * per - 1];
@@ -155,6 +164,11 @@ function moved(event) {
   const axis = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowDown: [1, -1], ArrowUp: [1, 1] }[event.key];
   if (!axis) return;
   event.preventDefault();
+  if (many && axis[0]) {
+    const first = chosen - (chosen % block);
+    choose(Math.min(Math.max(chosen + axis[1], first), first + block - 1));
+    return;
+  }
   const along = data.axes.length === 2 ? [data.axes[1], data.axes[0]][axis[0]] : axis[0] ? data.groups : data.axes[0];
   if (!along) return;
   const at = place(chosen);
@@ -179,8 +193,8 @@ function snippet(cell) {
   const named = own.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(", ");
   const given = data.given ? `${data.given}, ${named}` : named;
   const asked = {};
-  if (data.ends) asked.t1 = data.ends[cell];
-  if (data.steps) asked.h = data.steps[cell];
+  if (data.ends) asked.t1 = data.ends[cell] ?? "...";
+  if (data.steps) asked.h = data.steps[cell] ?? "...";
   const more = Object.entries(asked).map(([name, value]) => `, ${name}=${value}`).join("");
   const stepping = data.stepping ? `, stepping=${data.stepping}` : "";
   const start = data.groups ? "  # followed runs begin where the one before ended" : "";
