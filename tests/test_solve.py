@@ -134,10 +134,11 @@ def test_friction_in_a_plane_gets_an_implicit_method():
 def test_a_system_no_method_can_take_is_refused_by_its_feature():
     system = carom.System(
         1.0,
-        nonholonomic=lambda q, v: v[:1] * q[1],  # noqa: ARG005
+        forces={"brake": lambda t, q, v, lam: -v * lam[0]},
+        constraints=lambda q: q[:1] - q[1:],
         contacts=carom.Contacts(lambda q: q[:1]),
     )
-    with pytest.raises(ValueError, match="no method takes this system.*'nonholonomic constraints'"):
+    with pytest.raises(ValueError, match="no method takes this system.*'multiplier forces'"):
         carom.solve(system, carom.State([1.0, 1.0], [0.0, 0.0]), 1.0)
 
 

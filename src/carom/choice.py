@@ -211,12 +211,11 @@ def fastest_rate(system: System, state: State) -> Array:
     """
     t, q, v = state.t, state.q, state.v
 
-    def of_positions(x: Array) -> Array:
-        rate = system.rate(t, q, x) - system.rate(t, q, jnp.zeros_like(x))
-        return jax.jvp(lambda y: system.acceleration(t, y, v), (q,), (rate,))[1]
+    along_q = jax.linearize(lambda x: system.acceleration(t, x, v), q)[1]
+    of_velocities = jax.linearize(lambda x: system.acceleration(t, q, x), v)[1]
 
-    def of_velocities(x: Array) -> Array:
-        return jax.jvp(lambda y: system.acceleration(t, q, y), (v,), (x,))[1]
+    def of_positions(x: Array) -> Array:
+        return along_q(system.rate(t, q, x) - system.rate(t, q, jnp.zeros_like(x)))
 
     def radius(operator: Any) -> Array:
         def iterate(_, found):

@@ -201,9 +201,10 @@ def test_a_singular_mass_is_refused():
         carom.simulate(system, carom.State([1.0, 1.0], [0.0, 0.0]), RADAU, t1=1.0, h=0.1)
 
 
-def test_nonholonomic_constraints_are_refused_by_name():
-    with pytest.raises(ValueError, match="EventCapturing does not handle 'nonholonomic constraints'"):
-        carom.simulate(*carom.models.knife_edge(), RADAU, t1=0.01, h=0.001)
+def test_a_hamiltonian_is_refused_by_name():
+    system = carom.System.from_hamiltonian(lambda q, p: 0.5 * (p @ p + q @ q))
+    with pytest.raises(ValueError, match="EventCapturing does not handle 'hamiltonian'"):
+        carom.simulate(system, carom.State([1.0], [0.0]), RADAU, t1=0.01, h=0.001)
 
 
 @pytest.mark.parametrize("C", [0.0, -1.0, np.inf])

@@ -126,10 +126,25 @@ def test_boxes_rods_and_polygons_have_the_inertia_of_their_shape():
     np.testing.assert_allclose(carom.RigidBody.box(12.0, (1.0, 2.0, 3.0)).inertia, [13.0, 10.0, 5.0])
 
 
+def test_a_rod_in_space_has_the_inertia_of_the_slices_of_a_cylinder_with_half_balls():
+    half, r, mass = 0.75, 0.3, 2.0
+    nodes, weights = np.polynomial.legendre.leggauss(8)
+    slices = []
+    for low, high in ((-half - r, -half), (-half, half), (half, half + r)):
+        x, w = 0.5 * (low + high) + 0.5 * (high - low) * nodes, 0.5 * (high - low) * weights
+        square = r**2 - np.maximum(np.abs(x) - half, 0.0) ** 2
+        slices.append([w @ square, w @ square**2 / 2, w @ (square**2 / 4 + square * x**2)])
+    volume, along, across = np.sum(slices, axis=0)
+    rod = carom.RigidBody.rod(mass, 2 * half, radius=r, dimension=3)
+    np.testing.assert_allclose(rod.inertia, mass / volume * np.array([along, across, across]), rtol=1e-13)
+
+
 REFUSED = {
     "negative inertia": (lambda: carom.RigidBody(1.0, -1.0), "inertia must be positive"),
     "no body": (lambda: carom.RigidBody(1.0, (1.0, 1.0, 3.0)), "none may exceed the sum of the other two"),
     "not symmetric": (lambda: carom.RigidBody(1.0, np.eye(3) + np.eye(3, k=1)), "symmetric"),
+    "thin rod in space": (lambda: carom.RigidBody.rod(1.0, 1.0, dimension=3), "radius of a rod in space must be pos"),
+    "rod of four dimensions": (lambda: carom.RigidBody.rod(1.0, 1.0, dimension=4), "must be 2 .* or 3"),
     "no mass": (lambda: carom.RigidBody(0.0, 1.0), "mass must be positive"),
     "mixed": (lambda: carom.Mechanism([carom.RigidBody(1, 1), carom.RigidBody(1, (1, 1, 1))]), "all be in the plane"),
     "unknown body": (
@@ -213,6 +228,7 @@ def test_joints_that_cannot_be_assembled_are_named_with_what_is_left():
 
 SHAPES = {
     "rod": lambda: carom.RigidBody.rod(1.0, 1.4, radius=0.1, name="body"),
+    "rod in space": lambda: carom.RigidBody.rod(1.0, 1.4, radius=0.1, dimension=3, name="body"),
     "box in the plane": lambda: carom.RigidBody.box(1.0, (0.6, 1.1), name="body"),
     "polygon": lambda: carom.RigidBody.polygon(1.0, [(0, 0), (2, 0), (1.5, 1), (0.2, 0.8)], name="body"),
     "box in space": lambda: carom.RigidBody.box(1.0, (0.6, 1.1, 0.4), name="body"),

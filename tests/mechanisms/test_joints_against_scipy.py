@@ -72,27 +72,61 @@ def test_friction_that_falls_with_speed_is_of_first_order_in_time_stepping():
     assert fine == pytest.approx(coarse / 2, rel=0.02)
 
 
-@pytest.mark.slow
-def test_a_wheel_on_a_spring_rolls_in_time_stepping():
-    mark, anchor, r, m, J = np.array([0.1, 0.05]), np.array([0.8, 0.9]), 0.2, 1.5, 0.04
-    wheel = carom.RigidBody(m, J, position=(0.0, r), markers={"pin": mark}, name="wheel")
-    spring = carom.Spring("wheel.pin", tuple(anchor), stiffness=20.0, length=0.3)
-    rolls = carom.joints.rolling("wheel", radius=r)
-    mechanism = carom.Mechanism([wheel], [rolls], springs=[spring], gravity=(2.0, -9.81))
-    sol = carom.simulate(*mechanism, carom.MoreauMidpoint(), t1=0.8, h=2e-4)
+MARK, ANCHOR, RADIUS, MASS, INERTIA, STOP = np.array([0.1, 0.05]), np.array([0.8, 0.9]), 0.2, 1.5, 0.04, 0.25
+
+
+def rolling_wheel(planes=()):
+    """A wheel that a spring and a slope drive."""
+    given = {"markers": {"pin": MARK}, "corners": [(0.0, 0.0)], "radius": RADIUS}
+    wheel = carom.RigidBody(MASS, INERTIA, position=(0.0, RADIUS), name="wheel", **given)
+    spring = carom.Spring("wheel.pin", tuple(ANCHOR), stiffness=20.0, length=0.3)
+    rolls = carom.joints.rolling("wheel", radius=RADIUS)
+    return carom.Mechanism([wheel], [rolls], springs=[spring], gravity=(2.0, -9.81), planes=planes)
+
+
+def rolled(t1, stop=np.inf):
+    """Place and speed of the wheel at t1; a wall throws it back with restitution .6 where its centre is at `stop`."""
 
     def rates(t, y):
-        turn = -y[0] / r
+        turn = -y[0] / RADIUS
         R = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
-        arm = R @ mark
-        d = anchor - np.array([y[0], r]) - arm
-        moved = np.array([1.0, 0.0]) - np.array([-arm[1], arm[0]]) / r
-        return [y[1], (2.0 * m + 20.0 * (1 - 0.3 / np.linalg.norm(d)) * d @ moved) / (m + J / r**2)]
+        arm = R @ MARK
+        d = ANCHOR - np.array([y[0], RADIUS]) - arm
+        moved = np.array([1.0, 0.0]) - np.array([-arm[1], arm[0]]) / RADIUS
+        pull = 20.0 * (1 - 0.3 / np.linalg.norm(d)) * d @ moved
+        return [y[1], (2.0 * MASS + pull) / (MASS + INERTIA / RADIUS**2)]
 
-    known = solve_ivp(rates, (0, 0.8), [0.0, 0.0], **ACCURATE).y[:, -1]
-    np.testing.assert_allclose([sol.q[-1][0], sol.v[-1][0]], known, atol=1e-6)
-    np.testing.assert_allclose(sol.q[:, 2], -sol.q[:, 0] / r, atol=1e-6)
-    assert np.abs(sol.v[:, 0] + r * sol.v[:, 2]).max() < 1e-12
+    hits = lambda t, y: min(stop, 1e3) - y[0]
+    hits.terminal, hits.direction = True, -1
+    t, y = 0.0, np.zeros(2)
+    while True:
+        run = solve_ivp(rates, (t, t1), y, events=hits, **ACCURATE)
+        t, y = run.t[-1], run.y[:, -1]
+        if run.status == 0:
+            return y
+        y = np.array([stop, -0.6 * y[1]])
+
+
+@pytest.mark.slow
+def test_a_wheel_on_a_spring_rolls_in_time_stepping():
+    sol = carom.simulate(*rolling_wheel(), carom.MoreauMidpoint(), t1=0.8, h=2e-4)
+    np.testing.assert_allclose([sol.q[-1][0], sol.v[-1][0]], rolled(0.8), atol=1e-6)
+    np.testing.assert_allclose(sol.q[:, 2], -sol.q[:, 0] / RADIUS, atol=1e-6)
+    assert np.abs(sol.v[:, 0] + RADIUS * sol.v[:, 2]).max() < 1e-12
+
+
+@pytest.mark.slow
+def test_a_wheel_that_rolls_bounces_off_a_wall_event_by_event_and_in_time_stepping():
+    wheel = rolling_wheel([carom.Plane((-1.0, 0.0), offset=-STOP - RADIUS, restitution=0.6)])
+    known = rolled(1.0, STOP)
+    runs = {
+        1e-9: carom.solve(*wheel, t1=1.0, rtol=1e-9, atol=1e-11),
+        2e-3: carom.simulate(*wheel, carom.MoreauTheta(), t1=1.0, h=5e-4),  # the impact may lie anywhere in its step
+    }
+    assert rolled(1.0)[0] > STOP
+    for within, sol in runs.items():
+        np.testing.assert_allclose([sol.q[-1][0], sol.v[-1][0]], known, atol=within)
+        assert np.abs(sol.v[:, 0] + RADIUS * sol.v[:, 2]).max() < 1e-12
 
 
 @pytest.mark.slow

@@ -140,16 +140,29 @@ class RigidBody:
         return found if isinstance(found, Frame) else Frame(reals(found, f"marker '{name}'", "a point"))
 
     @classmethod
-    def rod(cls, mass: float, length: float, radius: float = 0.0, **options: Any) -> RigidBody:
-        """A uniform rod along its first axis in the plane, with its ends "left" and "right" as corners and markers.
+    def rod(cls, mass: float, length: float, radius: float = 0.0, dimension: int = 2, **options: Any) -> RigidBody:
+        """A uniform rod along its first axis, with its ends "left" and "right" as corners and markers.
+
+        In the plane it is thin, in space (`dimension` 3) a cylinder with half balls of its radius about both ends.
 
         Example:
             >>> stick = carom.RigidBody.rod(1.0, 2.0, position=(0.0, 1.0))
+            >>> baton = carom.RigidBody.rod(1.0, 2.0, radius=0.05, dimension=3, position=(0.0, 0.0, 1.0))
         """
+        if dimension not in (2, 3):
+            msg = f"RigidBody.rod: dimension must be 2 (plane) or 3 (space), got {dimension!r}"
+            raise ValueError(msg)
         half = 0.5 * plain_numbers(length, "RigidBody.rod: length", size=1, positive=True)
-        ends = half * np.array([[-1.0, 0.0], [1.0, 0.0]])
+        ends = half * np.eye(dimension)[0] * np.array([[-1.0], [1.0]])
         markers = {"left": ends[0], "right": ends[1], **options.pop("markers", {})}
-        return cls(mass, mass * half**2 / 3, markers=markers, corners=ends, radius=radius, **options)
+        inertia = mass * half**2 / 3
+        if dimension == 3:
+            r = plain_numbers(radius, "RigidBody.rod: radius of a rod in space", size=1, positive=True)
+            balls = mass * 2 * r / (3 * half + 2 * r)
+            along = (0.5 * (mass - balls) + 0.4 * balls) * r**2
+            across = 0.5 * along + inertia + balls * (0.2 * r**2 + 2 / 3 * half**2 + 0.75 * half * r)
+            inertia = numpy_for(along).stack([along, across, across])
+        return cls(mass, inertia, markers=markers, corners=ends, radius=radius, **options)
 
     @classmethod
     def box(cls, mass: float, sides: Numbers, **options: Any) -> RigidBody:

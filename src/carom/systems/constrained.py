@@ -140,32 +140,37 @@ class Saddle(NamedTuple):
         still = (jnp.ones_like(t), system.rate(t, q, v), jnp.zeros_like(v))
         c = jax.jvp(lambda *x: velocity_residual(system, *x), (t, q, v), still)[1]
         C = D if system.hamiltonian is None else jax.jacfwd(lambda x: velocity_residual(system, t, q, x))(v)
-        return cls(system, (t, q, v), mass_matrix(system, t, q, v.size), D, C, c)
+        return cls(system, (t, q, v), system.dense_mass_at(t, q), D, C, c)
+
+    def inert(self, a: Array) -> Array:
+        """M a."""
+        return self.M @ a if self.M.ndim == 2 else self.M * a
 
     def solved(self, P: Array) -> Array:
         """z = (v', u) with `P u = 0` in place of what P leaves out of the constraints."""
-        z = self.corrected(jnp.zeros(len(self.M) + len(self.D)), P)
+        z = self.corrected(jnp.zeros(sum(self.D.shape)), P)
         if Feature.MULTIPLIER_FORCES in self.system.features:
             z = jax.lax.fori_loop(0, _NONLINEAR_ITERATIONS, lambda _, z: self.corrected(z, P), z)
         return z
 
     def solved_along(self, level: np.ndarray) -> Array:
         """The same level by level, for independent constraints and forces that do not depend on multipliers."""
-        n = len(self.M)
-        linear = lambda z: jnp.concatenate([self.M @ z[:n] + self.D.T @ z[n:], self.C @ z[:n]])  # noqa: E731
+        n = self.D.shape[1]
+        linear = lambda z: jnp.concatenate([self.inert(z[:n]) + self.D.T @ z[n:], self.C @ z[:n]])  # noqa: E731
         f = self.system.force(*self.place, jnp.zeros(len(self.D)))
         return Factorised.of(linear, level).solve(jnp.concatenate([f, -self.c]))
 
     def corrected(self, z: Array, P: Array) -> Array:
         """z after one Newton step."""
-        n, m = len(self.M), len(self.D)
+        m, n = self.D.shape
         a, u = z[:n], z[n:]
         f, f_u = self.system.force(*self.place, u), jnp.zeros((n, m))
         if Feature.MULTIPLIER_FORCES in self.system.features:
             f_u = jax.jacfwd(lambda x: self.system.force(*self.place, x))(u)
-        matrix = jnp.block([[self.M, self.D.T - f_u], [self.C, -P]])
-        left = jnp.concatenate([self.M @ a + self.D.T @ u - f, self.C @ a + self.c - P @ u])
-        return z - jnp.linalg.solve(matrix, left)
+        left = self.C @ a + self.c - P @ u
+        moved = over(self.M, jnp.concatenate([(self.inert(a) + self.D.T @ u - f)[:, None], self.D.T - f_u], 1))
+        du = jnp.linalg.solve(self.C @ moved[:, 1:] + P, self.C @ moved[:, 0] - left)
+        return z - jnp.concatenate([moved[:, 0] - moved[:, 1:] @ du, du])
 
 
 def motion_of(M: Array, D: Array) -> Array:
@@ -178,7 +183,8 @@ def contradiction(system: Equations, t: Array, q: Array, v: Array) -> tuple[Arra
     """What accelerations leave of the twice differentiated constraints, relative to their terms; and these."""
     equations, found = Saddle.of(system, t, q, v), accelerations(system, t, q, v)
     left = equations.C @ found.a + equations.c
-    free = jnp.max(jnp.abs(system.force(t, q, v, found.u))) / jnp.max(jnp.abs(jnp.diagonal(equations.M)))
+    heaviest = jnp.max(jnp.abs(equations.M if equations.M.ndim < 2 else jnp.diagonal(equations.M)))
+    free = jnp.max(jnp.abs(system.force(t, q, v, found.u))) / heaviest
     size = jnp.abs(equations.C) @ (jnp.abs(found.a) + free) + jnp.abs(equations.c)
     return jnp.max(jnp.abs(left), initial=0.0) / (jnp.max(size, initial=0.0) + 1e-300), found
 

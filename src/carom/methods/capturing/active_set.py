@@ -331,6 +331,6 @@ def onto_active(
 
     def left(x: Array, u: Array) -> tuple[Array, Array]:
         level = jnp.concatenate([system.gaps(t, x) - gaps, friction, system.constraint(t, x)])
-        return level, stacked_velocities(system, t, x, u)
+        return jnp.pad(level, (0, rows.size - level.size)), stacked_velocities(system, t, x, u)
 
     return projected(system, t, q, v, left, lambda r: times(at.M_inv_W, multipliers(at.G, r, rows)))

@@ -96,7 +96,7 @@ class EventCapturing(AbstractMethod):
     tolerance: Array | None
     spread: bool = eqx.field(static=True)
 
-    handles = SMOOTH | NONSMOOTH | {Feature.CONSTRAINTS}
+    handles = SMOOTH | NONSMOOTH | {Feature.CONSTRAINTS, Feature.NONHOLONOMIC}
     gives = frozenset({Gives.MODES, Gives.LOCAL_ERROR})  # a step ends at an event
 
     def __init__(

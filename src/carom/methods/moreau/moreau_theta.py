@@ -32,6 +32,7 @@ from carom.solvers.self_stress import without_self_stress
 from carom.solvers.semismooth import SemismoothNewton
 from carom.solvers.small import is_small, solve_rolled, solve_small
 from carom.state import Info, State, Status, Step
+from carom.systems.constrained import multiplier_count
 from carom.systems.contact_rows import ContactRows, contact_rows, laws_of, unknown_modes
 from carom.systems.features import NONSMOOTH, Feature
 from carom.systems.system import System
@@ -93,7 +94,7 @@ class MoreauTheta(AbstractMethod):
     projection: bool = eqx.field(default=False, static=True)
     solver: AbstractContactSolver = SemismoothNewton()
 
-    handles = SMOOTH | NONSMOOTH | {Feature.CONSTRAINTS}
+    handles = SMOOTH | NONSMOOTH | {Feature.CONSTRAINTS, Feature.NONHOLONOMIC}
     gives = frozenset({Gives.WHOLE_STEPS, Gives.MODES})
     derivative = Derivative.WITHOUT_SALTATION
 
@@ -218,7 +219,7 @@ class ThetaEquations(eqx.Module):
 
     def multipliers(self, P: Array) -> Array:
         """Those of the constraints."""
-        m = jax.eval_shape(self.system.constraint, self.state.t, self.state.q).size
+        m = multiplier_count(self.system, self.state.t, self.state.q, self.state.v)
         return -P[P.size - m :] / self.h
 
     def residual(self, v1: Array, P: Array, problem: ContactProblem) -> tuple[Array, Array]:

@@ -44,7 +44,7 @@ class Links(NamedTuple):
 def links(system: System, state: State, stages: int, strategy: str) -> Links | None:
     """The levels of a long mechanism whose constraints are independent, if they are faster than whole matrices."""
     n, turns = state.v.size, 0 if system.kinematics is None else state.q.size
-    rows = lambda m: stages * (n + m + turns) + n if strategy == "full" else stages * m  # noqa: E731
+    rows = lambda m: stages * (n + m + turns) + n if strategy == "full" else (stages - 1) * m  # noqa: E731
     if rows(n) < _LONG:  # independent constraints are no more than velocities; to count them takes a trace
         return None
     m = multiplier_count(system, state.t, state.q, state.v)

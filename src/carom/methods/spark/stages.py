@@ -126,12 +126,12 @@ class StageEquations(eqx.Module):
 class Structured(eqx.Module):
     """Newton direction without the derivatives of the forces: M in the middle of the step, D = (G, K) in the stages.
 
-    Then the multipliers decouple: blocks `K_ij D_i M^{-1} D_j^T` remain, of which `factors` are the factors L and U.
+    Then the multipliers decouple: blocks `K_ij D_i M^{-1} D_j^T` remain.
     """
 
     M_inv: Array
     D: Float[Array, "s m n"]
-    factors: tuple[Array, Array]
+    factors: Stairs | None
     turned: Turned | None
 
     @classmethod
@@ -140,28 +140,37 @@ class Structured(eqx.Module):
         system, h, base, n = equations.system, equations.h, equations.base, equations.v.size
         t, q = equations.t + 0.5 * h, equations.q + 0.5 * h * system.rate(equations.t, equations.q, equations.v)
         M = system.dense_mass_at(t, q)
-        M_inv = jnp.linalg.inv(M) if M.ndim == 2 else jnp.diag(jnp.broadcast_to(1.0 / M, (n,)))
+        M_inv = jnp.linalg.inv(M) if M.ndim == 2 else jnp.broadcast_to(1.0 / M, (n,))
         Q = equations.q + h * combine(equations.kinematic, equations.rates(guess))
         turned = None if guess.W is None else Turned.of(equations, Q, guess.V)
         if not has_constraints(system):
-            return cls(M_inv, jnp.zeros((base.stages, 0, n)), (jnp.zeros((0, 0)), jnp.zeros(0, jnp.int32)), turned)
+            return cls(M_inv, jnp.zeros((base.stages, 0, n)), None, turned)
         D = jax.vmap(lambda *z: directions(system, *z))(equations.times, Q, guess.V)
         s, m, _ = D.shape
-        ends = jnp.concatenate([D[1:], D[-1:]])
-        S = ((ends @ M_inv).reshape(s * m, n) @ D.reshape(s * m, n).T).reshape(s, m, s, m)
-        K = jnp.asarray(equations.levels)[:, None, :, None]
-        lower = K * (S + equations.idle[:, None])
-        if system.nonholonomic is not None:
-            g, a = equations.holonomic, equations.parts[-1]
-            rolls = jnp.einsum("kl,lj,lmn,jin->kmji", equations.moments, a, D[:, g:] @ M_inv, D)
-            lower = lower.at[:-1, g:].set(rolls + K[:-1] * equations.idle[g:, None])
-        return cls(M_inv, D, jax.scipy.linalg.lu_factor(lower.reshape(s * m, s * m)), turned)
+        K, pushed = equations.levels, per_mass(D, M_inv)
+
+        def blocks(i: slice, j: slice) -> Array:
+            """Rows of positions or, behind them, of the end velocity: what multipliers of stages do there."""
+            rows = jnp.concatenate([D[1:], D[-1:]])[i]
+            S = rows.reshape(-1, n) @ pushed[j].reshape(-1, n).T
+            S = S.reshape(len(rows), m, -1, m) + equations.idle[:, None]
+            return (jnp.asarray(K[i, j])[:, None, :, None] * S).reshape(len(rows) * m, -1)
+
+        if system.nonholonomic is None:  # the last multipliers act on the end velocity alone
+            early, last = slice(0, s - 1), slice(s - 1, s)
+            return cls(M_inv, D, Stairs.of(blocks(early, early), blocks(last, early), blocks(last, last)), turned)
+        whole, g, a = slice(0, s), equations.holonomic, equations.parts[-1]
+        lower = blocks(whole, whole).reshape(s, m, s, m)
+        rolls = jnp.einsum("kl,lj,lmn,jin->kmji", equations.moments, a, D[:, g:], pushed)
+        lower = lower.at[:-1, g:].set(rolls + jnp.asarray(K[:-1])[:, None, :, None] * equations.idle[g:, None])
+        none = jnp.zeros((0, s * m))
+        return cls(M_inv, D, Stairs.of(lower.reshape(s * m, s * m), none, none[:, :0]), turned)
 
     def direction(self, equations: StageEquations, r: Unknowns) -> Unknowns:
         """The update that removes r."""
         base, h, D = equations.base, equations.h, self.D
-        V, v1 = r.V @ self.M_inv, self.M_inv @ r.v1
-        if not D.size:
+        V, v1 = per_mass(r.V, self.M_inv), per_mass(r.v1, self.M_inv)
+        if self.factors is None:
             return Unknowns(V, r.U, v1, self.rates(r, V))
         lower = jnp.concatenate([along(D[1:], jnp.asarray(base.A[1:]) @ V), along(D[-1:], v1[None])])
         if equations.system.nonholonomic is not None:
@@ -169,14 +178,33 @@ class Structured(eqx.Module):
             lower = lower.at[:-1, g:].set(equations.moments @ along(D[:, g:], V))
         if self.turned is not None and r.W is not None:
             lower = lower.at[:-1, : equations.holonomic].add(self.turned.carried(jnp.asarray(base.A[1:]) @ r.W))
-        U = jax.scipy.linalg.lu_solve(self.factors, (lower / h - r.U).ravel()).reshape(r.U.shape)
-        pull = h * jnp.einsum("smn,sm->sn", D, U)
-        V, v1 = V - combine(equations.parts[-1], pull) @ self.M_inv, v1 - (jnp.asarray(base.b) @ pull) @ self.M_inv
+        U = self.factors.solve((lower / h - r.U).ravel()).reshape(r.U.shape)
+        pull = per_mass(h * jnp.einsum("smn,sm->sn", D, U), self.M_inv)
+        V, v1 = V - combine(equations.parts[-1], pull), v1 - jnp.asarray(base.b) @ pull
         return Unknowns(V, U, v1, self.rates(r, V))
 
     def rates(self, r: Unknowns, V: Array) -> Array | None:
         """The update of the stage rates, if they are unknown."""
         return None if self.turned is None or r.W is None else r.W + self.turned.rates(V)
+
+
+class Stairs(eqx.Module):
+    """Factors of a matrix whose first rows do not know the last unknowns."""
+
+    early: tuple[Array, Array]
+    below: Array
+    last: tuple[Array, Array]
+
+    @classmethod
+    def of(cls, early: Array, below: Array, last: Array) -> Stairs:
+        """Factorise the blocks on the diagonal."""
+        return cls(jax.scipy.linalg.lu_factor(early), below, jax.scipy.linalg.lu_factor(last))
+
+    def solve(self, b: Array) -> Array:
+        """The unknowns from the right hand sides."""
+        first = jax.scipy.linalg.lu_solve(self.early, b[: len(b) - len(self.below)])
+        rest = b[first.size :] - self.below @ first
+        return jnp.concatenate([first, jax.scipy.linalg.lu_solve(self.last, rest)])
 
 
 class Turned(eqx.Module):
@@ -228,6 +256,11 @@ def _whole(_: Array, equations: StageEquations, guess: Unknowns, flat: Array) ->
     """The update that removes residuals, without regard to links."""
     unravel = ravel_pytree(guess)[1]
     return ravel_pytree(equations.full_direction(guess, unravel(flat)))[0]
+
+
+def per_mass(x: Array, M_inv: Array) -> Array:
+    """x M^{-1}, of a symmetric matrix or a diagonal."""
+    return x @ M_inv if M_inv.ndim == 2 else x * M_inv
 
 
 def along(D: Float[Array, "s m n"], V: Float[Array, "s n"]) -> Float[Array, "s m"]:
