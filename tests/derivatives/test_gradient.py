@@ -151,23 +151,24 @@ def _spring(q):
     return 0.5 * q[0] ** 2
 
 
-def _against_a_stop(A, d):
-    contacts = carom.Contacts(_stop, restitution=0.5)
+def _against_a_stop(A, d, e):
+    contacts = carom.Contacts(_stop, restitution=e)
     return carom.System(1.0, _spring, params={"d": d}, contacts=contacts), carom.State(jnp.zeros(1), jnp.stack([A]))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("d", "t1", "words"),
+    ("d", "e", "t1", "words"),
     [
-        (0.5, 2.5, None),
-        (1.0 - 1e-6, 2.5, "grazing angle"),
-        (1.0 + 1e-6, 2.5, "is missed by"),
-        (0.5, float(np.arcsin(0.5)), "at the end of the run"),
+        (0.5, 0.5, 2.5, None),
+        (0.5, 0.0, 2.5, None),
+        (1.0 - 1e-6, 0.5, 2.5, "grazing angle"),
+        (1.0 + 1e-6, 0.5, 2.5, "is missed by"),
+        (0.5, 0.5, float(np.arcsin(0.5)), "at the end of the run"),
     ],
 )
-def test_what_makes_a_derivative_doubtful_is_warned_of(d, t1, words):
-    stepping, parameters = carom.Adaptive(1e-6, 1e-9), {"A": 1.0, "d": d}
+def test_what_makes_a_derivative_doubtful_is_warned_of(d, e, t1, words):
+    stepping, parameters = carom.Adaptive(1e-6, 1e-9), {"A": 1.0, "d": d, "e": e}
     options = {"t1": t1, "stepping": stepping, "check": False}
     if words is None:
         assert not carom.gradient(lambda s: s.q[0], _against_a_stop, parameters, _CAPTURING, **options).warnings
@@ -178,7 +179,7 @@ def test_what_makes_a_derivative_doubtful_is_warned_of(d, t1, words):
 
 @pytest.mark.slow
 def test_a_coarser_run_with_other_events_is_warned_of():
-    parameters = {"A": 1.0, "d": 1.0 - 5e-5}  # an amplitude that only the finer steps keep
+    parameters = {"A": 1.0, "d": 1.0 - 5e-5, "e": 0.5}  # an amplitude that only the finer steps keep
     with pytest.warns(UserWarning, match="a coarser run has other events"):
         carom.gradient(lambda s: s.q[0], _against_a_stop, parameters, _CAPTURING, t1=2.5, h=0.25)
 

@@ -23,9 +23,7 @@ _UNKNOWN = 1e-6  # of the coordinates: their error where nothing is known about 
 
 
 class Passed(NamedTuple):
-    """A run: what it is made of, the lines before its chunks and at the end, ways back through the first chunks, what
-    was seen, its end.
-    """
+    """A run: of what, the lines before its chunks and at the end, ways back through the first ones, what was seen."""
 
     asked: Asked
     lines: list[Line]
