@@ -7,6 +7,7 @@ from scipy.integrate import solve_ivp
 
 import carom
 from carom.measures import observed_order
+from carom.systems.contact_rows import is_straight
 
 START = 0.3
 MOVED = carom.models.mass_on_sphere(angle=START)
@@ -70,3 +71,15 @@ def test_a_mass_that_rides_on_another_one_in_a_bowl_stays_closed_though_it_falls
     assert np.sum(sol.mode[3:] != 0) <= 2, "at an instant without relative velocity no surface turns"
     assert sol.account.worst["penetration"] < 1e-5
     assert np.ptp(sol.account.energy) < 1e-3
+
+
+def test_surfaces_count_as_straight_only_where_no_direction_can_turn():
+    def straight(system, state):
+        return is_straight(system, state.t, state.q, state.v)
+
+    assert straight(*carom.models.woodpecker())
+    assert straight(*carom.models.bouncing_ball())
+    assert not straight(*MOVED)
+    assert not straight(*carom.models.slider_crank())
+    belt = carom.FrictionElements(lambda t, q, v: v - jnp.sin(t), limit=1.0)
+    assert not straight(carom.System([1.0], lambda q: 0.5 * q[0] ** 2, friction=belt), carom.State([0.0], [0.0]))

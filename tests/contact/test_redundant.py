@@ -183,3 +183,23 @@ def test_random_redundant_contacts_fulfil_their_laws(directions):
     solve = jax.jit(lambda problem: carom.SemismoothNewton()(problem, jnp.zeros(laws.rows)))
     residuals = [float(solve(touching(np.random.default_rng(seed), laws)).residual) for seed in range(40)]
     assert max(residuals) < 1e-12
+
+
+def test_a_solver_without_rescue_ends_the_run_where_newton_does_not_solve_the_problem_alone():
+    method = carom.MoreauMidpoint(carom.SemismoothNewton(rescue=False))
+    with pytest.raises(carom.SimulationError, match="does not solve the contact problem alone") as error:
+        carom.simulate(*carom.models.bouncing_rod(), method, t1=1.0, h=2e-3)
+    assert error.value.status.name == "NEEDS_RESCUE"
+    assert 0.4 < error.value.solution.t[-1] < 0.43  # both ends lie on the floor
+
+
+@pytest.mark.slow
+def test_a_run_that_goes_on_with_the_rescue_is_the_run_that_had_it_from_the_start():
+    rod, state = carom.models.bouncing_rod()
+    alone = carom.simulate(rod, state, carom.MoreauMidpoint(), t1=1.0, h=2e-3)
+    assert alone.stats["traces"] == 2
+    among = carom.simulate_batch(rod, [state], carom.MoreauMidpoint(), t1=1.0, h=2e-3)[0]  # lanes have it at once
+    np.testing.assert_allclose(alone.q, among.q, atol=1e-12)
+    again = carom.simulate(rod, state, carom.MoreauMidpoint(), t1=1.0, h=2e-3)
+    assert again.stats["traces"] == 0
+    np.testing.assert_array_equal(again.q, alone.q)

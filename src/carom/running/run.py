@@ -89,11 +89,12 @@ class Run:
         finished: bool = False,
     ):
         self.problem, self.parts, self.start, self.stores = problem, parts, start, stores
-        parts_of: Any = Problem(*map(split, problem))  # a run keeps to what its functions read at its start
-        self.frozen = self.whole = split(parts_of)
-        rare = self.whole.kind.key in _needed_rescue
-        if axes is None and not rare and (method := leaner(problem.method)) is not None:
-            self.frozen = split(parts_of._replace(method=split(method)))
+        fixed: Any = Problem._make(map(split, problem))  # a run keeps to what its functions read at its start
+        self.whole: Any = split(fixed)
+        self.frozen: Any = self.whole
+        lean = leaner(problem.method) if axes is None else None
+        if lean is not None and self.whole.kind.key not in _needed_rescue:
+            self.frozen = split(fixed._replace(method=lean))
         concrete = problem.method.concrete_init
         self.compiled_start = None if concrete else start
         self._carry = begin(problem, start, axes) if concrete and carry is None else carry
@@ -133,7 +134,8 @@ class Run:
         if self.failed and self.frozen is not self.whole and int(carry.status) == Status.NEEDS_RESCUE:
             _needed_rescue.add(self.whole.kind.key)
             self.frozen = self.whole
-            return self.chunk()
+            self.chunk()
+            return
         if self.failed and carry.pairs is not None and np.any(np.asarray(carry.status) == Status.LIST_FULL):
             carry, self.compiled_start = roomier(carry), None
             self.failed = bool(np.any(np.asarray(carry.status) != Status.OK))

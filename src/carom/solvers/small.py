@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -43,10 +45,12 @@ def is_small(A: Array) -> bool:
 
 def times(A: Array, B: Array) -> Array:
     """A B for a vector or a matrix B with few rows, as a sum that fuses with its neighbours; a product is a call."""
-    if B.shape[0] > _UNROLL_UP_TO:
+    if not 0 < B.shape[0] <= _UNROLL_UP_TO:
         return A @ B
-    columns = (A[..., j] if B.ndim == 1 else A[..., j, None] for j in range(B.shape[0]))
-    return sum((column * row for column, row in zip(columns, B)), jnp.zeros(()))
+    if B.ndim == 1:
+        products = A * B
+        return functools.reduce(jnp.add, [products[..., j] for j in range(B.size)])
+    return functools.reduce(jnp.add, [A[..., j, None] * B[j] for j in range(B.shape[0])])
 
 
 def inverse_small(A: Float[Array, "m m"]) -> Float[Array, "m m"]:

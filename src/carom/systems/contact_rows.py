@@ -13,6 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import Literal
 from jaxtyping import Array, Float
 
 from carom.solvers.body_directions import BodyDirections
@@ -97,6 +98,15 @@ def turning_rates(system: System, t: Array, q: Array, v: Array) -> Array:
     return jax.jvp(lambda s, x: stacked_velocities(system, s, x, v), (t, q), (jnp.ones_like(t), system.rate(t, q, v)))[
         1
     ]
+
+
+def is_straight(system: System, t: Array, q: Array, v: Array) -> bool:
+    """Whether no direction ever turns: as traced, the turning rates are zero whatever the place."""
+    jaxpr = jax.make_jaxpr(lambda t, q, v: turning_rates(system, t, q, v))(t, q, v).jaxpr
+    rates = jaxpr.outvars[0]
+    made = [e for e in jaxpr.eqns if rates in e.outvars and e.primitive.name == "broadcast_in_dim"]
+    number = made[0].invars[0] if made else rates
+    return isinstance(number, Literal) and not np.any(number.val)
 
 
 def turning(system: System, t: Array, q: Array, v: Array, laws: Laws) -> Any:

@@ -54,6 +54,7 @@ from carom.tableaux import Tableau
 _TOUCHING = 1e-10  # gaps and velocities this small (relative) are zero at the start
 _LONGEST = 0.125  # of the step: a critical step is not longer
 _ROUNDING = 64 * float(np.finfo(float).eps)
+_FORMS, _IMPACTS = ("acceleration", "velocity"), ("simultaneous", "sequential")
 
 
 @register
@@ -118,12 +119,10 @@ class EventCapturing(AbstractMethod):
         if not tableau.row_sums_are_c:
             msg = f"EventCapturing: {tableau.name} is unusable alone: the rows of its A need not sum to c"
             raise ValueError(msg)
-        if form not in ("acceleration", "velocity"):
-            msg = f"EventCapturing: form must be 'acceleration' or 'velocity', got '{form}'"
-            raise ValueError(msg)
-        if impacts not in ("simultaneous", "sequential"):
-            msg = f"EventCapturing: impacts must be 'simultaneous' or 'sequential', got '{impacts}'"
-            raise ValueError(msg)
+        for name, given, (one, other) in (("form", form, _FORMS), ("impacts", impacts, _IMPACTS)):
+            if given not in (one, other):
+                msg = f"EventCapturing: {name} must be '{one}' or '{other}', got '{given}'"
+                raise ValueError(msg)
         if form == "velocity" and (tableau.is_explicit or not tableau.is_invertible):
             msg = f"EventCapturing: {tableau.name} is unusable in the velocity form, which needs an invertible A"
             raise ValueError(msg)
@@ -173,8 +172,7 @@ class EventCapturing(AbstractMethod):
 
     def among_lanes(self) -> EventCapturing:
         """Steps are spread."""
-        method = copy.copy(self)
-        object.__setattr__(method, "spread", True)
+        object.__setattr__(method := copy.copy(self), "spread", True)
         return method
 
     def lean(self) -> EventCapturing:
@@ -315,17 +313,14 @@ class EventCapturing(AbstractMethod):
         modes, window = now.modes, jnp.minimum(now.window, h)
         laws, n, last = modes.laws, modes.laws.contacts, now.memory.last
         taking_part = modes.closed | now.located
-        if self.impacts == "sequential":
-            taking_part = fastest(start.point, taking_part)
+        taking_part = fastest(start.point, taking_part) if self.impacts == "sequential" else taking_part
         impacts = Impacts(system, state, start, now.located)
         state = before_impact(impacts)
         state = state.moved(state.t, state.q, start.point.held_still(state.v, modes.held))
         impact = theta_step(system, state, window, self.theta, taking_part, jnp.zeros(laws.rows), self.solver)
         t, P = state.t + window, impact.result.P
         at = survey(system, t, impact.q, impact.v)
-        resting = taking_part
-        if self.impacts == "sequential":
-            resting = taking_part | unmoved(at, modes.closed, impact.v)
+        resting = taking_part | unmoved(at, modes.closed, impact.v) if self.impacts == "sequential" else taking_part
         new = closing(at, modes, resting, modes.closed & (P[:n] > 0), impact.v, window)
         q, v = impact.q, at.held_still(impact.v, new.held)
         if self.projection:
@@ -338,8 +333,8 @@ class EventCapturing(AbstractMethod):
         event = jnp.where(bounced, Event.BOUNCES, events(laws, last, number)).astype(jnp.int32)
         none = (jnp.zeros_like(q), jnp.zeros_like(v))
         info = eqx.tree_at(lambda i: (i.event, i.local_error), info, (event, none), is_leaf=lambda x: x is None)
-        none, count, search = jnp.zeros(n, bool), now.memory.events + 1, self.ended(now.memory.search)
-        memory = CaptureMemory(new, none, number, True, now.nominal, window < h, count, search)
+        grid = (now.nominal, window < h, now.memory.events + 1)
+        memory = CaptureMemory(new, jnp.zeros(n, bool), number, True, *grid, self.ended(now.memory.search))
         end = after_impact(impacts, state.moved(t, q, v), new)
         return Step(end, memory, info, jnp.asarray(False) if self.spread else None)
 

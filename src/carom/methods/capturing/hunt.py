@@ -5,9 +5,12 @@ The located time has the derivative of its event: that of the root of a margin, 
 
 from __future__ import annotations
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from carom.arguments import UserFunction
@@ -17,7 +20,7 @@ from carom.methods.capturing.location import LOOKS, Aim, Found, Search, Trial, a
 from carom.methods.capturing.margins import Margins, forces_left, margins
 from carom.methods.capturing.modes import Modes
 from carom.solvers.roots import Expanded, rarely, repeated, rooted
-from carom.state import State
+from carom.state import State, choose
 from carom.systems.system import System
 
 
@@ -47,38 +50,39 @@ class Hunt(eqx.Module):
         return Trial(tau, piece, at, margins(at, self.modes, self.span))
 
     def look(self, s: Search) -> Found:
-        """One more trial."""
-        trial = self.trial(s.tau)
+        """One more trial: its end, and places inside of it where that is suspicious, one after the other."""
+        piece = smooth_piece(self.system, self.tableau, self.state, self.start, self.modes, s.tau, self.form)
+        blank = Trial(s.tau, piece, self.start, self.at_start)
+        within = jnp.zeros((LOOKS.size, self.at_start.value.size))
+        seen = repeated(lambda seen: seen.goes_on, partial(self.seen_next, s.k == 0), Seen(blank, within))
+        deepest = rarely(seen.looks, _deepest, jnp.asarray(jnp.inf), self, seen)
+        return after_trial(s, seen.trial, deepest, self.longest, self.aim)
+
+    def seen_next(self, fresh: Array, seen: Seen) -> Seen:
+        """The motion at the end of a trial, which is `fresh` if it is the first of a search, or at the next place."""
+        trial, ends = seen.trial, seen.count == 0
+        t, inner = self.state.t, jnp.asarray(LOOKS)[seen.count - 1]
+        y = choose(ends, (t + trial.tau, trial.piece.q, trial.piece.v), self.inside(trial, t + inner * trial.tau))
+        at = survey(self.system, *y).under(self.modes)
+        now = margins(at, self.modes, self.span)
+        trial = choose(ends, Trial(trial.tau, trial.piece, at, now), trial)
         suspicious = self.turns(trial) | self.suspicious(trial) if self.wary else self.turns(trial)
-        looked = (s.k == 0) & ~trial.seen & suspicious
-        deepest = rarely(looked, _deepest, jnp.asarray(jnp.inf), self, trial)
-        return after_trial(s, trial, deepest, self.longest, self.aim)
+        looks = jnp.where(ends, fresh & ~trial.seen & suspicious, seen.looks)
+        within = jnp.where(np.arange(LOOKS.size)[:, None] == seen.count - 1, now.value, seen.within)
+        return Seen(trial, within, seen.count + 1, looks)
 
     def turns(self, trial: Trial) -> Array:
         """Whether a gap or slip that falls at first rises in the end."""
         before, now = self.at_start, trial.margins
         return jnp.any(before.timed & now.timed & (before.value > 0) & (before.rate < 0) & (now.rate > 0))
 
-    def times(self, trial: Trial) -> Array:
-        """The instants of the `LOOKS`."""
-        return self.state.t + jnp.asarray(LOOKS) * trial.tau
-
-    def between(self, trial: Trial, y0: Array, y1: Array, d0: Array, d1: Array) -> Array:
-        """Cubics at the `LOOKS`."""
-        t = self.state.t
-        return hermite(t, t + trial.tau, y0, y1, d0, d1, self.times(trial)[:, None])
-
-    def q(self, trial: Trial) -> Array:
-        """Coordinates at the `LOOKS`."""
+    def inside(self, trial: Trial, t: Array) -> tuple[Array, Array, Array]:
+        """The state inside of a trial, by cubics."""
         state, piece, rate = self.state, trial.piece, self.system.rate
-        d0, d1 = rate(state.t, state.q, state.v), rate(state.t + trial.tau, piece.q, piece.v)
-        return self.between(trial, state.q, piece.q, d0, d1)
-
-    def margins(self, trial: Trial) -> Array:
-        """Margins at the `LOOKS`."""
-        v = self.between(trial, self.state.v, trial.piece.v, self.start.acceleration, trial.at.acceleration)
-        at = jax.vmap(lambda *place: survey(self.system, *place).under(self.modes))(self.times(trial), self.q(trial), v)
-        return jax.vmap(lambda now: margins(now, self.modes, self.span).value)(at)
+        ends = (state.t, state.t + trial.tau)
+        d0, d1 = rate(ends[0], state.q, state.v), rate(ends[1], piece.q, piece.v)
+        v = hermite(*ends, state.v, piece.v, self.start.acceleration, trial.at.acceleration, t)
+        return t, hermite(*ends, state.q, piece.q, d0, d1, t), v
 
     def suspicious(self, trial: Trial) -> Array:
         """Whether a force (by the stages) or a gap (by looks at it) may be negative in between."""
@@ -94,15 +98,30 @@ class Hunt(eqx.Module):
         low = jnp.min(forces, axis=0)
         found = jnp.any(low < jnp.max(forces, axis=0) - low)
         if laws.contacts:
-            gaps = jax.vmap(system.gaps)(self.times(trial), self.q(trial))
+            times = self.state.t + jnp.asarray(LOOKS) * trial.tau
+            gaps = jax.vmap(lambda t: system.gaps(*self.inside(trial, t)[:2]))(times)
             gaps = jnp.concatenate([self.start.point.gap[None], gaps, trial.at.point.gap[None]])
             bend = gaps[2:] - 2 * gaps[1:-1] + gaps[:-2]
             found = found | jnp.any(~self.modes.closed & (jnp.min(gaps, axis=0) < 2 * jnp.max(jnp.abs(bend), axis=0)))
         return found
 
 
-def _deepest(_: Array, hunt: Hunt, trial: Trial) -> Array:
-    return dip(hunt.at_start, hunt.margins(trial), trial, hunt.aim.window)
+class Seen(eqx.Module):
+    """A trial and what was seen of it: nothing at first, then its end, then margins `within` if anybody `looks`."""
+
+    trial: Trial
+    within: Array
+    count: Array = eqx.field(default=0, converter=jnp.int32)
+    looks: Array = eqx.field(default=False, converter=jnp.asarray)
+
+    @property
+    def goes_on(self) -> Array:
+        """Whether there is more to be seen."""
+        return (self.count == 0) | (self.looks & (self.count <= LOOKS.size))
+
+
+def _deepest(_: Array, hunt: Hunt, seen: Seen) -> Array:
+    return dip(hunt.at_start, seen.within, seen.trial, hunt.aim.window)
 
 
 def _after_trials(given: tuple[Hunt, Array, Array]) -> Found:

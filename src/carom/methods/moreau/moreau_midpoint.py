@@ -46,6 +46,7 @@ from carom.systems.body_contacts import misfit_of_lists
 from carom.systems.contact_rows import (
     ContactRows,
     contact_rows,
+    is_straight,
     laws_of,
     over_mass,
     turning,
@@ -149,7 +150,7 @@ class MoreauMidpoint(AbstractMethod):
         problem = contact_problem(
             rows.W, W_M, rows.laws, c=c, active=active, friction=rows.friction, limits=h * rows.limits
         )
-        if system.turns:
+        if system.turns and not is_straight(system, t_M, q_M, u):
             closed = memory.mode[: rows.laws.contacts] == CONSTRAINT
             problem, rows = _along_surfaces(system, rows, problem, moved, closed, t_M, q_M, u, h)
         plain = rows.laws.bilateral == 0 or system.pairs is not None
