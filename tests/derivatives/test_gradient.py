@@ -1,5 +1,6 @@
 """Gradients of long runs in chunks, what is gathered along the way, warnings, and bad input."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -117,6 +118,29 @@ def test_a_loss_without_value_or_derivative_is_told(loss, words):
     with pytest.warns(UserWarning, match=words):
         found = carom.gradient(loss, _oscillator, _P, _METHOD, t1=3.0, h=0.05, check=False)
     assert found.state.q[0] == pytest.approx(float(_exact(_P, 3.0)), abs=1e-5)
+
+
+class _Unaided(carom.ExplicitRK):
+    """A method whose steps need what it leaves out."""
+
+    def step(self, system, state, memory, h):
+        step = super().step(system, state, memory, h)
+        return eqx.tree_at(lambda s: s.info.status, step, jnp.int32(carom.Status.NEEDS_RESCUE))
+
+
+class _Careful(carom.ExplicitRK):
+    """A method whose lean form never suffices."""
+
+    def lean(self):
+        return _Unaided(self.tableau)
+
+
+def test_a_run_that_its_lean_method_cannot_make_is_made_by_the_method_itself():
+    found = carom.gradient(
+        lambda s: s.q[0], _oscillator, _P, _Careful(carom.explicit(4)), t1=1.0, h=0.01, check=False, progress=False
+    )
+    slopes = jax.grad(lambda p: _exact(p, 1.0))(_P)
+    assert all(abs(found.gradient[name] - slopes[name]) <= 1e-8 for name in _P)
 
 
 @pytest.mark.slow
