@@ -1,5 +1,6 @@
 """Gradients of long runs in chunks, what is gathered along the way, warnings, and bad input."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -119,6 +120,29 @@ def test_a_loss_without_value_or_derivative_is_told(loss, words):
     assert found.state.q[0] == pytest.approx(float(_exact(_P, 3.0)), abs=1e-5)
 
 
+class _Unaided(carom.ExplicitRK):
+    """A method whose steps need what it leaves out."""
+
+    def step(self, system, state, memory, h):
+        step = super().step(system, state, memory, h)
+        return eqx.tree_at(lambda s: s.info.status, step, jnp.int32(carom.Status.NEEDS_RESCUE))
+
+
+class _Careful(carom.ExplicitRK):
+    """A method whose lean form never suffices."""
+
+    def lean(self):
+        return _Unaided(self.tableau)
+
+
+def test_a_run_that_its_lean_method_cannot_make_is_made_by_the_method_itself():
+    found = carom.gradient(
+        lambda s: s.q[0], _oscillator, _P, _Careful(carom.explicit(4)), t1=1.0, h=0.01, check=False, progress=False
+    )
+    slopes = jax.grad(lambda p: _exact(p, 1.0))(_P)
+    assert all(abs(found.gradient[name] - slopes[name]) <= 1e-8 for name in _P)
+
+
 @pytest.mark.slow
 def test_a_method_that_steps_over_impacts_is_refused_if_it_did():
     def fall(t1):
@@ -151,23 +175,24 @@ def _spring(q):
     return 0.5 * q[0] ** 2
 
 
-def _against_a_stop(A, d):
-    contacts = carom.Contacts(_stop, restitution=0.5)
+def _against_a_stop(A, d, e):
+    contacts = carom.Contacts(_stop, restitution=e)
     return carom.System(1.0, _spring, params={"d": d}, contacts=contacts), carom.State(jnp.zeros(1), jnp.stack([A]))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("d", "t1", "words"),
+    ("d", "e", "t1", "words"),
     [
-        (0.5, 2.5, None),
-        (1.0 - 1e-6, 2.5, "grazing angle"),
-        (1.0 + 1e-6, 2.5, "is missed by"),
-        (0.5, float(np.arcsin(0.5)), "at the end of the run"),
+        (0.5, 0.5, 2.5, None),
+        (0.5, 0.0, 2.5, None),
+        (1.0 - 1e-6, 0.5, 2.5, "grazing angle"),
+        (1.0 + 1e-6, 0.5, 2.5, "is missed by"),
+        (0.5, 0.5, float(np.arcsin(0.5)), "at the end of the run"),
     ],
 )
-def test_what_makes_a_derivative_doubtful_is_warned_of(d, t1, words):
-    stepping, parameters = carom.Adaptive(1e-6, 1e-9), {"A": 1.0, "d": d}
+def test_what_makes_a_derivative_doubtful_is_warned_of(d, e, t1, words):
+    stepping, parameters = carom.Adaptive(1e-6, 1e-9), {"A": 1.0, "d": d, "e": e}
     options = {"t1": t1, "stepping": stepping, "check": False}
     if words is None:
         assert not carom.gradient(lambda s: s.q[0], _against_a_stop, parameters, _CAPTURING, **options).warnings
@@ -178,7 +203,7 @@ def test_what_makes_a_derivative_doubtful_is_warned_of(d, t1, words):
 
 @pytest.mark.slow
 def test_a_coarser_run_with_other_events_is_warned_of():
-    parameters = {"A": 1.0, "d": 1.0 - 5e-5}  # an amplitude that only the finer steps keep
+    parameters = {"A": 1.0, "d": 1.0 - 5e-5, "e": 0.5}  # an amplitude that only the finer steps keep
     with pytest.warns(UserWarning, match="a coarser run has other events"):
         carom.gradient(lambda s: s.q[0], _against_a_stop, parameters, _CAPTURING, t1=2.5, h=0.25)
 

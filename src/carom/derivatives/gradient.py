@@ -139,6 +139,7 @@ def _not_finite(value: Any, found: Any) -> list[str]:
 def _made(loss: Any, asked: Asked, numbers: Any, biased: bool, bar: Progress, begun: float) -> tuple[Passed, Any, Any]:
     """A run, the value of its loss, and the gradient of that."""
     run = passed(asked, numbers, biased, bar, begun, _WAYS)
+    asked = run.asked
     value, (ct_numbers, ct_x) = _loss(loss, asked, numbers, run.lines[-1])
     for i, (line, way) in enumerate(zip(reversed(run.lines[:-1]), reversed(run.ways))):
         look()

@@ -14,7 +14,7 @@ from carom.derivatives.final import ended, refusal
 from carom.derivatives.walk import Line, first_carry, walk
 from carom.derivatives.watch import Watch, doubts
 from carom.methods.base import Derivative
-from carom.running.compiled import compiled
+from carom.running.compiled import compiled, split
 from carom.running.progress import Progress
 from carom.running.signals import look
 from carom.state import SimulationError, State, Status
@@ -23,8 +23,9 @@ _UNKNOWN = 1e-6  # of the coordinates: their error where nothing is known about 
 
 
 class Passed(NamedTuple):
-    """A run: the lines before its chunks and at the end, ways back through the first chunks, what was seen, its end."""
+    """A run: of what, the lines before its chunks and at the end, ways back through the first ones, what was seen."""
 
+    asked: Asked
     lines: list[Line]
     ways: list[Any]
     watch: Watch
@@ -32,8 +33,26 @@ class Passed(NamedTuple):
     steps: int
 
 
+_needed_rescue: set[Any] = set()  # keys of what was asked
+
+
 def passed(asked: Asked, numbers: Any, biased: bool, bar: Progress, begun: float, most_ways: int) -> Passed:
-    """Run to the end, with ways back through at most so many chunks; a run that fails raises with what was reached."""
+    """Run to the end, with ways back through at most so many chunks; a run that fails raises with what was reached.
+
+    It is run with the lean form of its method, and once more with the method itself where that needs more.
+    """
+    key, lean = split(asked).kind.key, asked._replace(method=asked.method.lean())
+    if lean.method is not asked.method and key not in _needed_rescue:
+        try:
+            return _passed(lean, numbers, biased, bar, begun, most_ways)
+        except SimulationError as error:
+            if error.status is not Status.NEEDS_RESCUE:
+                raise
+        _needed_rescue.add(key)
+    return _passed(asked, numbers, biased, bar, begun, most_ways)
+
+
+def _passed(asked: Asked, numbers: Any, biased: bool, bar: Progress, begun: float, most_ways: int) -> Passed:
     look()
     lines, ways, together, going, status, steps = [_start(asked, numbers)], [], None, True, Status.OK, 0
     while going:
@@ -55,7 +74,7 @@ def passed(asked: Asked, numbers: Any, biased: bool, bar: Progress, begun: float
         msg = refusal(built(asked.build, numbers)[0], method)
         raise ValueError(f"{msg} ({int(watch.events)} contact events happened in this run)")  # noqa: EM102
     along = None if along is None else {name: float(x) for name, x in along.items()}
-    return Passed(lines, ways, watch, (state, along), int(steps))
+    return Passed(asked, lines, ways, watch, (state, along), int(steps))
 
 
 def raise_failure(asked: Asked, status: Status, state: State, steps: int) -> NoReturn:

@@ -78,12 +78,12 @@ def sensitivity(
         run = passed(asked, numbers, allow_biased, Progress(), 0.0, 0)
         if run.steps > most:
             raise_failure(asked, Status.MAX_STEPS_REACHED, run.end[0], run.steps)
-        jacobian, end = _slopes(asked, numbers, times, most)
+        jacobian, end = _slopes(run.asked, numbers, times, most)
         error = rough = None
         if check and less is not None:
             other = asked._replace(stepping=less)
             rough = passed(other, numbers, allow_biased, Progress(), 0.0, 0)
-            error = differences(jacobian.state, _slopes(other, numbers, times, most)[0].state)
+            error = differences(jacobian.state, _slopes(rough.asked, numbers, times, most)[0].state)
     told = told_of(asked, numbers, run, rough)
     for text in told:
         warnings.warn(f"sensitivity: {text}", stacklevel=users_frame())

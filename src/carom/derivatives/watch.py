@@ -71,7 +71,8 @@ class Watch(eqx.Module):
         n, t = gap.size, a.t
         bounced = event[:n] == Event.BOUNCES
         depth = jnp.where(bounced, 0.5 * rate**2 / jnp.maximum(jnp.abs(bend), 1e-290), jnp.inf)
-        turned = ~bounced & (jnp.asarray(row.info.mode)[:n] != CONSTRAINT) & (rate < 0) & (rate1 >= 0)
+        untouched = (jnp.asarray(row.info.mode)[:n] != CONSTRAINT) & (jnp.asarray(row.info.impulse)[:n] <= 0)
+        turned = untouched & (rate < 0) & (rate1 >= 0)
         low = lowest(gap, gap1, (b.t - a.t) * rate, (b.t - a.t) * rate1)
         miss = jnp.where(turned, jnp.maximum(low, 0.0), jnp.inf)
         hits = (rate < 0) & (jnp.asarray(row.info.impulse)[:n] > 0) & (gap <= jnp.maximum(jnp.min(gap), 0.0) + 1e-9)
