@@ -7,7 +7,7 @@ import pytest
 import carom
 from tests.bodies.grains_reference import Grains
 
-H, STEPS, G = 5e-4, 800, 5.0
+H, STEPS, G = 5e-4, 1000, 5.0
 LAW = {"k": 2e3, "mu": 0.5, "k_t": 700.0, "c_t": 2.0, "c_n": 1.0, "mu_r": 0.1, "k_r": 30.0}
 ROUGH = carom.laws.CundallStrack(*(LAW[name] for name in ("mu", "k_t", "c_t", "c_n", "mu_r", "k_r")))
 SIDE, TUBE = 2.3, 1.4
