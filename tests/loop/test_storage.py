@@ -46,6 +46,13 @@ def test_a_resumed_run_equals_one_that_was_never_interrupted(method, tmp_path):
     assert same_rows(carom.resume(tmp_path / "run.nc", t1=30.0), whole)
 
 
+def test_a_resumed_run_keeps_as_many_steps_as_before(tmp_path):
+    cradle, state = carom.models.newtons_cradle(5)
+    whole = carom.simulate(cradle, state, carom.TailoredTheta(), t1=30.0, h=0.5, save_every=7)
+    carom.simulate(cradle, state, carom.TailoredTheta(), t1=7.0, h=0.5, save_every=7).save(tmp_path / "run.nc")
+    assert same_rows(carom.resume(tmp_path / "run.nc", t1=30.0), whole)
+
+
 def test_a_run_resumed_off_the_grid_lands_on_the_new_end(tmp_path):
     cradle, state = carom.models.newtons_cradle(5)
     carom.simulate(cradle, state, carom.TailoredTheta(), t1=10.3, h=0.5).save(tmp_path / "run.nc")

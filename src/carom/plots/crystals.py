@@ -13,6 +13,7 @@ from carom.plots.style import COLOURS, own_axes, styled
 from carom.solution import Solution
 
 _THICK = 4.0  # points, of the largest force
+_FAINT = -5.0  # decades below the strongest wave: higher frequencies are not drawn
 
 
 @styled
@@ -52,5 +53,6 @@ def dispersion(sol: Solution, direction: np.ndarray, wavenumbers: np.ndarray, ax
     omega, power = spectrum(sol, np.asarray(wavenumbers)[:, None] * along)
     level = np.log10(power / power.max() + 1e-8)
     axes.pcolormesh(wavenumbers, omega, level, cmap="Greys", shading="nearest", rasterized=True)
-    axes.set(xlabel="wavenumber $k$", ylabel="frequency $\\omega$")
+    highest = omega[(level > _FAINT).any(axis=1)].max(initial=omega[1])
+    axes.set(xlabel="wavenumber $k$", ylabel="frequency $\\omega$", ylim=(0.0, 1.1 * highest))
     return figure

@@ -202,6 +202,8 @@ class Run:
         if self.keeping is not None:
             solution.keeps = self.problem.keeps
             solution.kept = self.keeping.results(lane, solution)
+        else:
+            solution.notes["save_every"] = int(self.problem.save_every)
         return solution
 
     def carry_on_host(self) -> Carry:

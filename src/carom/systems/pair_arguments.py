@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.arguments import is_traced
 from carom.bodies import Bodies
 from carom.pairs import AbstractSearch, AllPairs, Fixed, Lattice, Open
 from carom.pairs.boxes import AbstractBox
@@ -66,9 +67,12 @@ def of_each_body(data: Any, count: int) -> Any:
     """Data of bodies: numbers for all, or arrays (or lists) with one entry per body."""
     data = jax.tree.map(lambda x: jnp.asarray(x, float), data, is_leaf=lambda x: isinstance(x, list))
     for path, leaf in jax.tree_util.tree_leaves_with_path(data):
-        if jnp.ndim(leaf) and jnp.shape(leaf) != (count,):
-            where, shape = jax.tree_util.keystr(path), jnp.shape(leaf)
+        where, shape = jax.tree_util.keystr(path), jnp.shape(leaf)
+        if shape not in ((), (count,)):
             msg = f"data{where} must be one number for all bodies or one per body ({count}), got shape {shape}"
+            raise ValueError(msg)
+        if not is_traced(leaf) and not np.isfinite(leaf).all():
+            msg = f"data{where} must be finite numbers, that of body {int(np.argmin(np.isfinite(leaf)))} is none"
             raise ValueError(msg)
     return data
 

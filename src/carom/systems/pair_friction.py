@@ -197,6 +197,12 @@ def _turned(xi: Columns, psi: Columns, n: Columns, angle: Columns) -> tuple[Colu
     return _as_long(xi, along), psi
 
 
+def turned_rows(xi: Array, psi: Array, n: Array, angle: Array) -> tuple[Array, Array]:
+    """The same for vectors that are rows."""
+    xi_turned, psi_turned = _turned(*(list(rows.T) for rows in (xi, psi, n, angle)))
+    return jnp.stack(xi_turned, 1), jnp.stack(psi_turned, 1)
+
+
 def _as_long(before: Columns, after: Columns) -> Columns:
     """Vectors with the directions of some and the lengths of others."""
     part = jnp.sqrt((_dot(before, before) + _TINY) / (_dot(after, after) + _TINY))

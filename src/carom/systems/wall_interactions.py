@@ -2,8 +2,9 @@
 
 Walls are those of contacts (`carom.shapes`): gaps g of a body, positive when open, and slip velocities. The overlap -g
 has the energy of a pair law whose other body is flat. Friction with memory against walls is that between bodies
-(`carom.systems.pair_friction`): springs are stretched by the wall's slip velocities, xi <- xi + h slip, and a force T
-acts along the derivative of slip by velocities, so that its power is -T.slip; bodies roll by their angular velocity.
+(`carom.systems.pair_friction`), as if the wall were a body that does not turn: springs are vectors in space, stretched
+by the wall's slip velocities, and a force T acts along the derivative of slip by velocities, so that its power is
+-T.slip; bodies roll by their angular velocity.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from carom.arguments import Given
 from carom.bodies import Bodies
 from carom.pairs import Capacity, Fixed, Pairs
 from carom.systems.pair_arguments import of_each_body, refuse_turning
+from carom.systems.pair_friction import turned_rows
 from carom.systems.pair_interactions import PairLaw
 from carom.systems.shape import Wall, refuse_kind
 
@@ -93,7 +95,7 @@ class WallInteractions(eqx.Module):
     @property
     def no_history(self) -> Float[Array, "rows pairs"]:
         """What friction remembers of bodies that have just met a wall: zeros."""
-        return jnp.zeros((self.bodies.dof - 1, self.count(0) if self.room is None else self.room.size))
+        return jnp.zeros((self.bodies.dof, self.count(0) if self.room is None else self.room.size))
 
     # ---- energies and forces ------------------------------------------------------------------------------------
 
@@ -146,12 +148,14 @@ class WallInteractions(eqx.Module):
         normals = jax.jacrev(lambda x: self._gaps(x, r))(q)
         N = jnp.maximum(jax.vmap(jax.grad(lambda x: self._law(x, own)))(-gaps), 0.0)
         slip, along = self._slips(q, v, r), jax.jacfwd(lambda u: self._slips(q, u, r))(v)
-        about = jnp.broadcast_to(v[d:], (len(gaps), v.size - d))
-        T, xi = law.held(memory[:, : d - 1] + h * slip, slip, N)
-        M, psi = law.rolled(memory[:, d - 1 :] + h * about, about, N * r)
+        about, frame = jnp.broadcast_to(v[d:], (len(gaps), v.size - d)), along[:, :, :d]
+        n = normals[:, :d] / jnp.linalg.norm(normals[:, :d], axis=1, keepdims=True)
+        xi, psi = turned_rows(memory[:, :d], memory[:, d:], n, 0.5 * h * about)
+        T, xi = law.held(jnp.einsum("gix,gx->gi", frame, xi) + h * slip, slip, N)
+        M, psi = law.rolled(psi + h * about, about, N * r)
         push = jnp.where(N > 0, law.normal_damping * closing, 0.0)
         force = -jnp.einsum("gi,giv->v", T, along) - push @ normals - jnp.pad(jnp.sum(M, 0), (d, 0))
-        memory = jnp.concatenate([xi, psi], 1)
+        memory = jnp.concatenate([jnp.einsum("gix,gi->gx", frame, xi), psi], 1)
         return force, memory, 0.5 * (law.stiffness * jnp.sum(xi**2) + law.rolling_stiffness * jnp.sum(psi**2))
 
     def _of_each(self) -> Any:

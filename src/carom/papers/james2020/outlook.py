@@ -235,10 +235,18 @@ def programme() -> tuple[list[Claim], Figure]:
     claims += decay_claims()
     figure, grid = canvas(1, 3, width=12.5, height=4.0)
     named = {f"{method}, {name}": e for name, study in studies.items() for method, e in study.items()}
-    convergence(STEPS, named, axes=grid[0, 0])
+    draw_errors(grid[0, 0], named)
     draw_flights(grid[0, 1], run)
     draw_dashpot(grid[0, 2])
     return claims, figure
+
+
+def draw_errors(axes: Axes, errors: dict[str, np.ndarray]) -> None:
+    """Errors over step sizes, with room for the names below."""
+    convergence(STEPS, errors, axes=axes)
+    axes.set_xticks(STEPS, [f"{h:g}" for h in STEPS])
+    axes.set_xticks([], minor=True)
+    axes.set_ylim(bottom=1e-11)
 
 
 def draw_flights(axes: Axes, run: Solution) -> None:
