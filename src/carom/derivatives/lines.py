@@ -20,14 +20,8 @@ class Line(NamedTuple):
     @classmethod
     def of(cls, carry: Carry) -> Line:
         """The numbers of a carry."""
-        parts, i = taken_apart(carry)
-        return cls(ravel_pytree(parts)[0], i)
-
-
-def taken_apart(carry: Carry) -> tuple[Carry, Array]:
-    """The numbers of a carry that have derivatives, part by part, and the others."""
-    parts, rest = eqx.partition(bare(carry), eqx.is_inexact_array)
-    return parts, ravel_pytree(eqx.filter(rest, eqx.is_array))[0]
+        parts, rest = eqx.partition(bare(carry), eqx.is_inexact_array)
+        return cls(ravel_pytree(parts)[0], ravel_pytree(eqx.filter(rest, eqx.is_array))[0])
 
 
 def bare(carry: Carry) -> Carry:

@@ -60,8 +60,8 @@ class Steps:
 
     @property
     def in_one_call(self) -> int:
-        """How many steps XLA takes in one call of a loop."""
-        return in_one_call(self.widths)
+        """XLA makes one call of a loop in which no array is large: two steps at once, if their numbers fit."""
+        return 2 if max(max(some) for some in self.widths) <= SMALL else 1
 
     def take(self, given: Given, line: Line) -> tuple[Line, Line]:
         """The line behind a step, and the row that it leaves: the line before it, and numbers of the linear part."""
@@ -76,19 +76,14 @@ class Steps:
         """The linear part of the step that left this row."""
         same = [*jax.tree.leaves(given), *self.consts]
         numbers = self.literal | {k: same[place] for k, place in self.same.items()}
-        (x, *floats), (i, *wholes) = (pieces_of(*pair) for pair in zip(columns, self.widths))
+        (x, *floats), (i, *wholes) = (_pieces(*pair) for pair in zip(columns, self.widths))
         numbers |= {k: (x, i)[place] for k, place in self.own.items()}
         for k, piece in zip((*self.rows[0], *self.rows[1]), (*floats, *wholes)):
             numbers[k] = piece.reshape(self.numbers[k].shape).astype(self.numbers[k].dtype)
         return jax.tree.unflatten(self.tree, [numbers[k] for k in range(len(numbers))])
 
 
-def in_one_call(widths: Sequence[Sequence[int]]) -> int:
-    """XLA makes one call of a loop in which no array is large: two steps at once, if their numbers fit."""
-    return 2 if max(max(some) for some in widths) <= SMALL else 1
-
-
-def pieces_of(columns: Sequence[Array], widths: Sequence[int]) -> list[Array]:
+def _pieces(columns: Sequence[Array], widths: Sequence[int]) -> list[Array]:
     """Vectors of these widths out of a row that lies in columns."""
     found, begins = [], np.cumsum([0, *(c.size for c in columns)])
     for begin, width in zip(np.cumsum([0, *widths]), widths):

@@ -19,9 +19,8 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
 from carom.derivatives.along import AbstractAlong
-from carom.derivatives.jacobians import Jacobians
-from carom.derivatives.lines import Line, bare, taken_apart
-from carom.derivatives.tape import Columns, Given, Steps
+from carom.derivatives.lines import Line, bare
+from carom.derivatives.tape import Columns, Steps
 from carom.derivatives.until import AbstractUntil, Left
 from carom.derivatives.watch import Watch
 from carom.running.crossing import inside_step, number_at
@@ -30,7 +29,6 @@ from carom.solvers.roots import changing, held, is_zero
 from carom.state import Carry, Row, State, Status
 
 _BLOCK = 32  # steps that are skipped together behind the last one
-_FEW = 24  # numbers by which a step is differentiated forward
 _BYTES = 8e6  # of the rows of a chunk
 _LONGEST = 8192  # steps of a chunk
 
@@ -121,11 +119,7 @@ class Form:
 
     def carry(self, course: Course, line: Line) -> Carry:
         """The carry with these numbers."""
-        return self.carry_of(course, self.from_x(line.x), line.i)
-
-    def carry_of(self, course: Course, parts: Any, i: Array) -> Carry:
-        """The carry of a line whose x is taken apart."""
-        bare = eqx.combine(parts, self.from_i(i), self.fixed)
+        bare = eqx.combine(self.from_x(line.x), self.from_i(line.i), self.fixed)
         times = (course.ends, course.instants)
         return eqx.tree_at(lambda c: (c.ends, c.instants), bare, times, is_leaf=lambda x: x is None)
 
@@ -187,20 +181,8 @@ class _Walker:
 
     def advanced(self, numbers: Any, wholes: Any, line: Line) -> Line:
         """The line after one attempt."""
-        parts, i = self.advanced_parts(numbers, wholes, self.form.from_x(line.x), line.i)
-        return Line(ravel_pytree(parts)[0], i)
-
-    def advanced_parts(self, numbers: Any, wholes: Any, parts: Any, i: Array) -> tuple[Any, Array]:
-        """The same with lines that are taken apart."""
         course = eqx.combine(numbers, wholes, self.fixed)
-        return taken_apart(one_step(course, self.form.carry_of(course, parts, i)))
-
-    def linearised(self, given: Given, line: Line) -> Steps | Jacobians:
-        """Steps with derivatives: in all directions if they are few, else in reverse."""
-        place, size = self.form.from_x(line.x).state, lambda tree: sum(x.size for x in jax.tree.leaves(tree))
-        if size(given[0]) + size(place) <= _FEW:
-            return Jacobians(self.advanced_parts, self.form.from_x, given, line)
-        return Steps(self.advanced, given, line)
+        return Line.of(one_step(course, self.form.carry(course, line)))
 
     def steps(self, line: Line, first: Array) -> Array:
         """How many were taken."""
@@ -253,7 +235,7 @@ class _Walker:
         moving, d_moving, still = changing(start.numbers, tangent.numbers)
         dx = jnp.zeros_like(start.line.x) if is_zero(tangent.line.x) else tangent.line.x
         given = (moving, still, start.wholes)
-        steps = self.linearised(given, start.line)
+        steps = Steps(self.advanced, given, start.line)
         if self.is_chunk:
             width = 8 * sum(map(sum, steps.widths))
             self.most = _BLOCK * int(np.clip(_BYTES / (_BLOCK * width), 1, _LONGEST / _BLOCK))
@@ -265,7 +247,7 @@ class _Walker:
         few, width = (1, dx.size) if tells else (steps.in_one_call, 0)
         return walked, *self.over(linear, dx, walked, start.first, few, width)
 
-    def taped(self, steps: Steps | Jacobians) -> Callable[..., Walked]:
+    def taped(self, steps: Steps) -> Callable[..., Walked]:
         """The walk that stores the rows of `steps`; its derivative, which second ones need, takes all steps again."""
 
         def walk(given: Any, start: Origin) -> Walked:
