@@ -89,8 +89,6 @@ def step(problem: Problem, carry: Carry) -> tuple[Carry, Row]:
         new, row = within_lists(problem, carry, new, row)
     if carry.work is not None:
         new = eqx.tree_at(lambda c: c.work, new, worked(carry.work, row), is_leaf=lambda x: x is None)
-    unaided = row.info.status == Status.NEEDS_RESCUE  # no stepping is to try something else instead
-    new = eqx.tree_at(lambda c: c.status, new, jnp.where(unaided, row.info.status, new.status))
     if not system.energy_is_seen and hides_nan(system, new.state):
         lost = row.keep & jnp.isnan(system.potential_energy(new.state.t, new.state.q))
         status = jnp.where(lost, Status.NOT_FINITE, new.status).astype(new.status.dtype)

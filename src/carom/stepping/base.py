@@ -155,11 +155,14 @@ def after(
     if system.manifold is not None:
         ahead = eqx.tree_at(lambda m: m.state.q, ahead, system.onto_manifold(ahead.state.q))
     mark = choose(ok, ahead, carry.mark if back is None else back)
-    counts, ending = carry.counts.add(tried.info, ok), tried.status if status is None else status
+    counts, ending = carry.counts.add(tried.info, ok), tried.status
+    if status is not None:  # no stepping tries something else where the step itself is to be repeated
+        ending = jnp.where(tried.status == Status.NEEDS_RESCUE, tried.status, status)
     if tried.pending is not None:
         waiting = Mark(carry.state, tried.ahead.memory, carry.k, carry.segment, carry.pairs)
         old, new = (waiting, carry.stepping, carry.counts, jnp.int32(Status.OK)), (mark, stepping, counts, ending)
-        mark, stepping, counts, ending = choose(tried.pending, old, new)
+        waits = tried.pending & (tried.status != Status.NEEDS_RESCUE)
+        mark, stepping, counts, ending = choose(waits, old, new)
         ok = ok & ~tried.pending
     row = row_of(system, mark.k, ok, mark.state, tried.h, tried.info)
     done = mark.segment >= carry.ends.size - 1
