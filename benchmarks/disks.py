@@ -2,12 +2,14 @@
 
 States are those of disks that fell into a box of 40 largest diameters, stopped while they fall (collapsing), when they
 rest (settled), or in a turning drum (flowing). The residual is looked at every ten sweeps.
-Usage: disks.py [convergence] [robustness] [sweep] [--seeds N] [--small]; without a name everything.
+Usage: disks.py [convergence] [robustness] [sweep] [large] [spheres] [--small]; without a name all but the last two,
+which are meant for a GPU.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 import warnings
 
 import equinox as eqx
@@ -131,6 +133,28 @@ def time_of_sweep(counts, steps):
         print(f"exponent of the cost of a step with 20 sweeps: {slope:.2f}")
 
 
+def large(build, count, settling, steps=100):
+    """Steps to 1e-3 of many bodies that fall, then of the same at rest: bodies times steps per second, memory."""
+    system, state = build(count)
+    method = carom.MoreauMidpoint(solver=carom.AcceleratedGaussSeidel(tol=1e-3, max_iter=1000))
+    for name, before in (("collapsing", settling // 5), ("settled", settling)):
+        state = moved(system, state, before)
+        for _ in range(2):  # the first compiles
+            began = time.perf_counter()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                sol = carom.simulate(system, state, method, t1=steps * H, h=H, save_every=steps, progress=False)
+            taken = time.perf_counter() - began
+        contacts = int(first_step(system, state, first_pairs(system, state, 0.0), method.solver)[1])
+        memory = (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use", 0)
+        print(
+            f"{count:8} {name}: {1e3 * taken / steps:.1f} ms per step, {count * steps / taken:.3g} body-steps/s, "
+            f"{sol.stats['iterations'] / steps:.0f} sweeps per step, {sol.stats['unsolved']} unsolved of {steps}, "
+            f"{contacts} contacts at the start, at most {memory / 1e9:.2f} GB on the device",
+            flush=True,
+        )
+
+
 if __name__ == "__main__":
     names = [a for a in sys.argv[1:] if not a.startswith("--")] or ["sweep", "convergence", "robustness"]
     small = "--small" in sys.argv
@@ -141,3 +165,10 @@ if __name__ == "__main__":
     if "robustness" in names:
         for count in (200,) if small else (1000, 10_000):
             robustness(count, 300 if small else 1000)
+    if "large" in names:
+        time_of_sweep([1_000_000], 400)
+        large(lambda count: carom.models.disks_in_box(count, width=2.0 * count / 25), 1_000_000, 400)
+        large(lambda count: carom.models.column_collapse(count, columns=400), 100_000, 400)
+    if "spheres" in names:
+        large(carom.models.spheres_in_box, 100_000, 200)
+        large(carom.models.spheres_in_box, 1_000_000, 200)

@@ -104,7 +104,7 @@ def main(part: float) -> None:
         valves(max(2, int(512 * part)), 10.0)
     else:
         oscillators("event capturing", capturing, max(2, int(1e5 * part)), 20, 40, 1)
-        oscillators("Moreau", carom.MoreauMidpoint(), max(2, int(1e6 * part)), 20, 100, 1)
+        oscillators("Moreau", carom.MoreauMidpoint(), max(2, int(1e6 * part)), 100, 100, 1)
         valves(max(2, int(1e5 * part)), 40.0)
         valves(max(2, int(30720 * part)), 40.0)
 
