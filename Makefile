@@ -4,6 +4,8 @@ BIN := .venv/bin
 WORKERS ?= 2
 COUNT ?= 200
 SEED ?= 0
+# with it set, every process of the tests would compile its modules anew
+export PYTHONDONTWRITEBYTECODE =
 DEVICE_TESTS := tests/loop/test_loop.py tests/loop/test_batch.py tests/methods/test_orders.py tests/contact/test_solvers.py \
 	tests/tableaux/test_families.py
 

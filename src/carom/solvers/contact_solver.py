@@ -53,6 +53,7 @@ class AbstractContactSolver(eqx.Module):
     """
 
     needs_matrix: ClassVar[bool]
+    is_lean: ClassVar[bool] = False
 
     __repr__ = call
 

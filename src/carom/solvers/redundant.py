@@ -61,7 +61,7 @@ def _refined_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) ->
 
 
 def _damped(S: Array) -> Array:
-    return S + _DAMPING * jnp.diag(jnp.diag(S))
+    return jnp.where(np.eye(S.shape[0], dtype=bool), S + _DAMPING * S, S)
 
 
 def _damped_inverse(S: Array) -> Array:

@@ -6,8 +6,6 @@ of the step before would keep every squeeze that ever arose, and friction would 
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -32,33 +30,39 @@ def without_self_stress(problem: ContactProblem, P: Array) -> Array:
     if n < 2 or not problem.G.has_matrix:
         return P
     problem, P = held((problem, P))
-    G = problem.G.dense()[:n, :n]
-
-    def pressed(x: Array) -> Array:
-        return problem.active & (x > 0)
-
-    def against(x: Array) -> Array:
-        """Whether some pressed contacts push each other open: without that there is no self-stress."""
-        return jnp.any(pressed(x)[:, None] & pressed(x) & (G < 0))
 
     def reduced(x: Array) -> Array:
+        G = problem.G.dense()[:n, :n]
         size = jnp.sqrt(jnp.where(jnp.diag(G) > 0, jnp.diag(G), 1.0))
-        return _taken_away(G / size[:, None] / size, pressed, against, x * size) / size
+        return _taken_away(problem, G / size[:, None] / size, x * size) / size
 
-    return P.at[:n].set(rarely(against(P[:n]), reduced, P[:n]))
+    return jnp.concatenate([rarely(may_be_stressed(problem, P), reduced, P[:n]), P[n:]])
 
 
-def _taken_away(S: Array, pressed: Any, against: Any, x: Array) -> Array:
+def may_be_stressed(problem: ContactProblem, P: Array) -> Array:
+    """Whether some pressed contacts push each other open: without that there is no self-stress."""
+    n = problem.laws.contacts
+    if n < 2 or not problem.G.has_matrix:
+        return jnp.asarray(False)
+    pressed = _pressed(problem, P[:n])
+    return jnp.any(pressed[:, None] & pressed & (problem.G.dense()[:n, :n] < 0))
+
+
+def _pressed(problem: ContactProblem, x: Array) -> Array:
+    return problem.active & (x > 0)
+
+
+def _taken_away(problem: ContactProblem, S: Array, x: Array) -> Array:
     """Normal impulses without the self-stress of a normalised Delassus matrix, one after the other."""
     n = x.size
 
     def taken_away(loop: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         x, _, k = loop
-        y = self_stress(S, pressed(x))
+        y = self_stress(S, _pressed(problem, x))
         share = jnp.where(y > 0, x / jnp.where(y > 0, y, 1.0), jnp.inf)
         least = jnp.where(jnp.any(y > 0), jnp.min(share), 0.0)
         x = jnp.where(share == least, 0.0, x - least * y)
-        return x, jnp.any(y > 0) & against(x), k + 1
+        return x, jnp.any(y > 0) & may_be_stressed(problem, x), k + 1
 
     loop = (x, jnp.asarray(True), jnp.zeros((), jnp.int32))
     return repeated(lambda c: c[1] & (c[2] < n), taken_away, loop)[0]

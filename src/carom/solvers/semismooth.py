@@ -70,6 +70,11 @@ class SemismoothNewton(AbstractContactSolver):
     def __check_init__(self):
         refuse_settings(self, "tol", "enough")
 
+    @property
+    def is_lean(self) -> bool:  # pyright: ignore
+        """Whether it leaves to others what it rarely needs."""
+        return not self.rescue
+
     def lean(self) -> SemismoothNewton:
         """Newton's iterations alone."""
         return dataclasses.replace(self, rescue=False)

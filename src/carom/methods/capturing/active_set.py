@@ -259,9 +259,9 @@ class Stages(eqx.Module):
         def stage(i: Array, F: Rates) -> Rates:
             q, v = (y + h * (tableau.A[i] @ f) for y, f in zip((state.q, state.v), F))
             new = self.field(state.t + tableau.c[i] * h, q, v)
-            return tuple(f.at[i].set(x) for f, x in zip(F, new))  # pyright: ignore
+            return tuple(jax.lax.dynamic_update_index_in_dim(f, x, i, 0) for f, x in zip(F, new))  # pyright: ignore
 
-        first = tuple(jnp.zeros((s, f.size)).at[0].set(f) for f in rates)
+        first = tuple(jnp.concatenate([f[None], jnp.zeros((s - 1, f.size))]) for f in rates)
         return jax.lax.fori_loop(1, s, stage, first)  # pyright: ignore
 
     def implicit(self, start: Motion, rates: Rates) -> tuple[Rates, Found]:

@@ -39,8 +39,8 @@ class Modes(eqx.Module):
     def held(self) -> Array:
         """Rows without relative acceleration: closed, sticking, bilateral."""
         friction = by_row(self.laws, self.stuck & self.carried)
-        held = friction.at[: self.laws.contacts].set(self.closed)
-        return held.at[self.laws.rows - self.laws.bilateral :].set(True)
+        between = friction[self.laws.contacts : self.laws.rows - self.laws.bilateral]
+        return jnp.concatenate([self.closed, between, jnp.ones(self.laws.bilateral, bool)])
 
     @property
     def slipping(self) -> Array:
