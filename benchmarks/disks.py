@@ -2,14 +2,13 @@
 
 States are those of disks that fell into a box of 40 largest diameters, stopped while they fall (collapsing), when they
 rest (settled), or in a turning drum (flowing). The residual is looked at every ten sweeps.
-Usage: disks.py [convergence] [robustness] [sweep] [large] [spheres] [--small]; without a name all but the last two,
-which are meant for a GPU.
+Usage: disks.py [sweep] [convergence] [robustness] [million] [large] [states] [spheres] [--small]; without a name the
+first three, the others are meant for a GPU. Its memory is the largest so far: `million` alone tells that of a run.
 """
 
 from __future__ import annotations
 
 import sys
-import time
 import warnings
 
 import equinox as eqx
@@ -31,7 +30,7 @@ TOLERANCES = (1e-3, 1e-4, 1e-6)
 
 
 class History(AbstractContactSolver):
-    """Gauss-Seidel as `AcceleratedGaussSeidel` does it, with the residuals of all looks."""
+    """Gauss-Seidel as `AcceleratedGaussSeidel` does it, with the residuals of all looks, and of what is returned."""
 
     looks: int
 
@@ -46,7 +45,9 @@ class History(AbstractContactSolver):
             return search.ahead(sweeps, 10 * self.looks), search.now
 
         search, seen = jax.lax.scan(ahead, start, None, length=self.looks)
-        return ContactResult(sweeps.impulses(search.best), seen, search.k, jnp.zeros((), jnp.int32))
+        P = sweeps.impulses(search.best)
+        seen = jnp.append(seen, sweeps.residual(sweeps.start(P)))
+        return ContactResult(P, seen, search.k, jnp.zeros((), jnp.int32))
 
 
 @eqx.filter_jit
@@ -72,7 +73,7 @@ def histories(cases, looks):
     rooms = [first_pairs(system, state, 0.0).capacity for system, state in cases]
     room = tuple(own[0] and Capacity.largest(own) for own in zip(*rooms))
     found = [first_step(s, x, first_pairs(s, x, 0.0, room), History(looks)) for s, x in cases]
-    return [(np.asarray(seen), int(contacts)) for seen, contacts in found]
+    return [(np.asarray(seen[:-1]), float(seen[-1]), int(contacts)) for seen, contacts in found]
 
 
 def sweeps_to(seen, tol):
@@ -81,34 +82,36 @@ def sweeps_to(seen, tol):
     return 10 * int(below[0]) if below.size else np.inf
 
 
-def convergence(seeds, count=1000, steps=SETTLE, looks=301):
-    """Median over settled piles."""
+def convergence(seeds, more=2, count=1000, steps=SETTLE, looks=301):
+    """Median over settled piles, with more friction over few of them."""
     for friction in (0.3, 0.5, 0.7, 1.0):
         cases = []
-        for seed in range(seeds):
+        for seed in range(seeds if friction == 0.3 else more):
             system, state = carom.models.disks_in_box(count, width=80.0, friction=friction, seed=seed)
             cases.append((system, moved(system, state, steps)))
         found = histories(cases, looks)
-        numbers = [[sweeps_to(seen, tol) for seen, _ in found] for tol in TOLERANCES]
+        numbers = [[sweeps_to(seen, tol) for seen, _, _ in found] for tol in TOLERANCES]
         told = ", ".join(f"{tol:g}: {np.median(n):g} (most {max(n):g})" for tol, n in zip(TOLERANCES, numbers))
-        print(f"friction {friction}: {np.mean([c for _, c in found]):.0f} contacts; sweeps to {told}", flush=True)
+        print(f"friction {friction}: {np.mean([c for _, _, c in found]):.0f} contacts; sweeps to {told}", flush=True)
 
 
-def robustness(count, steps, looks=81):
-    """The last residual over the smallest seen, of fourteen states."""
+def robustness(count, steps, frictions=(0.0, 0.3, 1.0), smallest_radii=(0.8, 1.0), flowing=True, looks=81):
+    """Residuals of what is returned and of the last sweep over the smallest seen."""
     piles, flows = {}, {}
-    for smallest in (0.8, 1.0):
-        for friction in (0.0, 0.3, 1.0):
+    for smallest in smallest_radii:
+        for friction in frictions:
             system, state = carom.models.disks_in_box(count, friction=friction, smallest=smallest)
             falling = moved(system, state, steps // 5)
             piles[f"collapsing, smallest {smallest}, mu {friction}"] = system, falling
             piles[f"settled, smallest {smallest}, mu {friction}"] = system, moved(system, falling, steps)
-        system, state = carom.models.disks_in_drum(count, friction=0.5, smallest=smallest)
-        flows[f"flowing, smallest {smallest}, mu 0.5"] = system, moved(system, state, steps)
-    for cases in (piles, flows):
-        for name, (seen, contacts) in zip(cases, histories(list(cases.values()), looks)):
-            ratio = f"smallest {seen.min():.1e}, last {seen[-1]:.1e}, {seen[-1] / seen.min():.2f} times"
-            print(f"{count:7} {name}: {contacts} contacts, {ratio}", flush=True)
+        if flowing:
+            system, state = carom.models.disks_in_drum(count, friction=0.5, smallest=smallest)
+            flows[f"flowing, smallest {smallest}, mu 0.5"] = system, moved(system, state, steps)
+    for cases in filter(None, (piles, flows)):
+        for name, (seen, back, contacts) in zip(cases, histories(list(cases.values()), looks)):
+            least = seen.min()
+            ratios = f"smallest {least:.1e}, returned {back / least:.2f} times, last {seen[-1] / least:.2f} times"
+            print(f"{count:7} {name}: {contacts} contacts, {ratios}", flush=True)
 
 
 def time_of_sweep(counts, steps):
@@ -133,26 +136,30 @@ def time_of_sweep(counts, steps):
         print(f"exponent of the cost of a step with 20 sweeps: {slope:.2f}")
 
 
-def large(build, count, settling, steps=100):
-    """Steps to 1e-3 of many bodies that fall, then of the same at rest: bodies times steps per second, memory."""
+def large(build, count, parts):
+    """A run to 1e-3 in parts of some steps: time, sweeps, contacts and memory of each, compilation apart."""
     system, state = build(count)
     method = carom.MoreauMidpoint(solver=carom.AcceleratedGaussSeidel(tol=1e-3, max_iter=1000))
-    for name, before in (("collapsing", settling // 5), ("settled", settling)):
-        state = moved(system, state, before)
-        for _ in range(2):  # the first compiles
-            began = time.perf_counter()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                sol = carom.simulate(system, state, method, t1=steps * H, h=H, save_every=steps, progress=False)
-            taken = time.perf_counter() - began
-        contacts = int(first_step(system, state, first_pairs(system, state, 0.0), method.solver)[1])
+    for steps in parts:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            sol = carom.simulate(system, state, method, t1=steps * H, h=H, save_every=steps, progress=False)
+        state, told = carom.State(sol.state.q, sol.state.v), sol.stats
         memory = (jax.devices()[0].memory_stats() or {}).get("peak_bytes_in_use", 0)
         print(
-            f"{count:8} {name}: {1e3 * taken / steps:.1f} ms per step, {count * steps / taken:.3g} body-steps/s, "
-            f"{sol.stats['iterations'] / steps:.0f} sweeps per step, {sol.stats['unsolved']} unsolved of {steps}, "
-            f"{contacts} contacts at the start, at most {memory / 1e9:.2f} GB on the device",
+            f"{count:8}, {steps:4} steps: {1e3 * told['seconds'] / steps:.1f} ms per step, "
+            f"{count * steps / told['seconds']:.3g} body-steps/s, {told['iterations'] / steps:.0f} sweeps per step, "
+            f"{1e3 * told['seconds'] / max(1, told['iterations']):.2f} ms per sweep with all else, "
+            f"{told['unsolved']} unsolved, {touching(system, state)} contacts at the end, at most {memory / 1e9:.2f} GB, "
+            f"{told['traces']} programs in {told['compile_seconds']:.0f} s",
             flush=True,
         )
+
+
+def touching(system, state):
+    """Closed contacts."""
+    seen = system.since(0.0, first_pairs(system, state, 0.0))
+    return sum(int(np.sum(np.asarray(g.gaps(seen.given, 0.0, state.q)) <= 0)) for g in seen.contact_groups)
 
 
 if __name__ == "__main__":
@@ -165,10 +172,14 @@ if __name__ == "__main__":
     if "robustness" in names:
         for count in (200,) if small else (1000, 10_000):
             robustness(count, 300 if small else 1000)
+    if "million" in names:
+        million = 10_000 if small else 1_000_000
+        large(lambda count: carom.models.disks_in_box(count, width=2.0 * count / 25), million, (80, 100, 400, 100))
     if "large" in names:
         time_of_sweep([1_000_000], 400)
-        large(lambda count: carom.models.disks_in_box(count, width=2.0 * count / 25), 1_000_000, 400)
-        large(lambda count: carom.models.column_collapse(count, columns=400), 100_000, 400)
+        large(lambda count: carom.models.column_collapse(count, columns=400), 100_000, (80, 100, 400, 100))
+    if "states" in names:
+        robustness(1000 if small else 100_000, 1000, (0.3,), (0.8,), flowing=False)
     if "spheres" in names:
-        large(carom.models.spheres_in_box, 100_000, 200)
-        large(carom.models.spheres_in_box, 1_000_000, 200)
+        large(carom.models.spheres_in_box, 1000 if small else 100_000, (40, 260, 100))
+        large(carom.models.spheres_in_box, 3000 if small else 1_000_000, (40, 160, 40))

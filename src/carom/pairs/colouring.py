@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.pairs.lists import COLOURS, PAIRS, Capacity, Need, Pairs, tried_colours
+from carom.pairs.lists import COLOURS, Capacity, Need, Pairs, tried_colours
 from carom.sorting import sorted_by, starts_of
 
 _BITS = 27  # of a body's number
@@ -35,9 +35,8 @@ def coloured(pairs: Pairs, capacity: Capacity) -> Pairs:
     starts = starts_of(by_colour, tried + 1)
     count = starts[1:] - starts[:-1]
     short = jnp.any(count[: sizes.size] > sizes) | (starts[-1] > starts[sizes.size])
-    room = jnp.max(starts[: sizes.size] + sizes)
     need = Need(pairs.need.candidates, pairs.need.pairs, count)
-    trouble = pairs.trouble | (COLOURS * short + PAIRS * (room > pairs.a.shape[0])).astype(jnp.int32)
+    trouble = pairs.trouble | (COLOURS * short).astype(jnp.int32)
     a, b = (jnp.where(by_colour <= tried, x[rank], N) for x in (pairs.a, pairs.b))
     return replace(pairs, a=a, b=b, rank=rank, starts=starts[: sizes.size + 1], trouble=trouble, need=need)
 

@@ -18,6 +18,7 @@ from carom.sorting import starts_of
 
 CANDIDATES, PAIRS, COLOURS, NOT_FINITE = 1, 2, 4, 8
 _MARGIN = 1.25
+_GRAIN = 4  # colours
 
 
 class Capacity(NamedTuple):
@@ -145,42 +146,31 @@ def grown(capacity: Capacity, pairs: Pairs) -> Capacity:
         ...     pairs = coloured(search.find(x, t, capacity), capacity)
     """
     need = jax.tree.map(np.asarray, pairs.need)
-    if not need.colours.shape[-1]:
-        most = _enough(capacity.pairs, np.max(need.pairs))
-        return Capacity(_enough(capacity.candidates, np.max(need.candidates)), most, ())
-    counts = np.max(need.colours.reshape(-1, need.colours.shape[-1]), 0)
-    counts = counts[: max(len(capacity.colours), 1 + np.max(np.flatnonzero(counts), initial=-1))]
-    sizes = capacity.colours + (0,) * (len(counts) - len(capacity.colours))
-    colours = tuple(_enough(size, count) for size, count in zip(sizes, counts))
-    ends = np.cumsum(counts) - counts + colours
-    return Capacity(
-        _enough(capacity.candidates, np.max(need.candidates)),
-        _enough(capacity.pairs, max(np.max(need.pairs), np.max(ends, initial=0))),
-        colours,
-    )
+    candidates, most = _enough(capacity.candidates, need.candidates), _enough(capacity.pairs, need.pairs)
+    filled = np.any(need.colours, tuple(range(need.colours.ndim - 1)))
+    count = max(len(capacity.colours), 1 + np.max(np.flatnonzero(filled), initial=0)) if filled.size else 0
+    return Capacity(candidates, most, (pairs.reference.shape[-2] // 2 + 1,) * count)
 
 
 def tight(pairs: Pairs) -> Capacity:
     """The room that a complete coloured list needs, with a margin and two colours more; for batches too.
 
-    Room costs time in every sweep over the list, more of it a new program.
+    More room costs memory, less of it a new program.
 
     Example:
         >>> capacity = tight(coloured(search.find(x, t, capacity), capacity))
     """
-    return with_spare_colours(grown(Capacity(16, 16, (8,)), pairs))
+    return with_spare_colours(grown(Capacity(16, 16, ()), pairs))
 
 
 def with_spare_colours(room: Capacity) -> Capacity:
-    """The same room and two colours more, so that not every new one needs a new program; none without colours."""
-    if not room.colours:
-        return room
-    spare = (max(8, room.colours[-1] // 2), 8)
-    return room._replace(pairs=room.pairs + sum(spare), colours=room.colours + spare)
+    """The same room and two to five colours more, so that not every new one needs a new program; none without."""
+    count = len(room.colours)
+    return room._replace(colours=room.colours[:1] * (_GRAIN * -(-(count + 2) // _GRAIN)))
 
 
 def _enough(size: int, need: Any) -> int:
-    return size if need <= size else math.ceil(_MARGIN * float(need)) + 8
+    return max(size, math.ceil(_MARGIN * float(np.max(need))) + 8)
 
 
 def memory(capacity: Capacity, bodies: int, dimension: int) -> int:

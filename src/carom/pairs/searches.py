@@ -175,7 +175,7 @@ class Lattice(AbstractSearch):
 def _room(count: int, pairs: int, busiest: int) -> Capacity:
     """Greedy colouring never needs more than twice the pairs of the busiest body."""
     sizes = (min(pairs, count // 2),) * max(1, 2 * busiest - 1)
-    return Capacity(0, max(1, pairs + max(sizes)), sizes)
+    return Capacity(0, max(1, pairs), sizes)
 
 
 def _given(a: Any, b: Any, positions: Array, t: Any, capacity: Capacity) -> Pairs:

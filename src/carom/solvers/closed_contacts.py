@@ -31,7 +31,7 @@ _MOST = 2**19  # on other devices, where every round of a loop costs time
 
 
 class Closed(eqx.Module):
-    """The closed contacts of a group: of each colour its first block and how many it fills, of those it may.
+    """The closed contacts of a group: of each colour its first block and how many it fills, at most `room`.
 
     Their rows in the problem, what a round takes, and the diagonal of the problem.
 
@@ -42,7 +42,7 @@ class Closed(eqx.Module):
     row: Int[Array, "b R B"]
     places: Places
     diagonal: Float[Array, " m"]
-    room: tuple[int, ...] = eqx.field(static=True)
+    room: int = eqx.field(static=True)
 
     @classmethod
     def of(cls, W: BodyDirections, k: int, problem: ContactProblem, contacts: slice, root_M: Array) -> Closed:
@@ -67,7 +67,7 @@ class Closed(eqx.Module):
 
         row, places = cls.each_block(block, jnp.sum(filled), number)
         spans = jnp.stack([jnp.cumsum(filled) - filled, filled], axis=1).astype(jnp.int32)
-        return cls(tuple(spans), row, places, problem.diagonal, tuple(-(-size // B) for size in own.colours.sizes))
+        return cls(tuple(spans), row, places, problem.diagonal, -(-max(own.colours.sizes, default=0) // B))
 
     @property
     def used(self) -> Int[Array, ""]:
@@ -169,7 +169,7 @@ def put_block(x: Any, k: Array, new: Any) -> Any:
 def _places(active: Array, colours: Colours, B: int) -> tuple[Int[Array, "b B"], Array]:
     """Numbers of the closed contacts in blocks of one colour each (too large in an empty place); blocks of colours."""
     K = active.shape[0]
-    blocks = sum(-(-size // B) for size in colours.sizes)
+    blocks = min(sum(-(-size // B) for size in colours.sizes), K // B + len(colours.sizes))
     closed, entry = active.astype(jnp.int32), jnp.arange(K, dtype=jnp.int32)
     before = running_sum(closed) - closed
     total = before[-1] + closed[-1]

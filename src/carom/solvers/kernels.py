@@ -60,12 +60,12 @@ class Fused(Closed):
 
         Programs beyond the blocks that a colour fills end at once.
         """
-        at, spans, room = Worked(P, u, jnp.zeros((2, P[0].shape[0]))), self.spans, self.room
+        blocks = P[0].shape[0]
+        at, spans, programs = Worked(P, u, jnp.zeros((2, blocks))), self.spans, min(self.room, blocks)
         if not task.pushes:
-            spans, room = (jnp.stack([jnp.zeros_like(self.used), self.used]),), (sum(room),)
-        for span, size in zip(spans, room):
-            if size:
-                at = _colour((task, self.places, span, seen), at, _programs(size, max(room)), _PLATFORM == "cpu")
+            spans, programs = (jnp.stack([jnp.zeros_like(self.used), self.used]),), blocks
+        for span in spans if programs else ():
+            at = _colour((task, self.places, span, seen), at, programs, _PLATFORM == "cpu")
         return at.P, at.u, list(task.joined(at.counts, axis=1))
 
     def scattered(self, P: Float[Array, "b R B"], onto: Float[Array, " m"]) -> Float[Array, " m"]:
@@ -88,13 +88,6 @@ class Fused(Closed):
         """f of each block of arrays."""
         del used
         return jax.vmap(f)(x)
-
-
-def _programs(size: int, most: int) -> int:
-    """At least so many programs: few numbers occur, since each is compiled by itself."""
-    while most // 8 >= size:
-        most //= 8
-    return most
 
 
 @partial(jax.jit, static_argnums=(2, 3))

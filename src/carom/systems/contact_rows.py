@@ -199,7 +199,7 @@ def body_directions(system: System, t: Array, q: Array, v: Array) -> BodyDirecti
     bodies, columns = groups[0].bodies, None
     if system.kinematics is not None:
         rest = system.rate(t, q, jnp.zeros_like(v))
-        units = jnp.asarray(np.tile(np.eye(bodies.dof), (1, bodies.count)))
+        units = jnp.tile(jnp.eye(bodies.dof), (1, bodies.count))
         rates = jax.vmap(lambda u: system.rate(t, q, u) - rest)(units)
         columns = jnp.moveaxis(jax.vmap(bodies.positions)(rates), 0, 2)
     blocks = tuple(g.blocks(system.given, t, q, v, columns) for g in groups)
