@@ -150,8 +150,8 @@ def large(build, count, parts):
             f"{count:8}, {steps:4} steps: {1e3 * told['seconds'] / steps:.1f} ms per step, "
             f"{count * steps / told['seconds']:.3g} body-steps/s, {told['iterations'] / steps:.0f} sweeps per step, "
             f"{1e3 * told['seconds'] / max(1, told['iterations']):.2f} ms per sweep with all else, "
-            f"{told['unsolved']} unsolved, {touching(system, state)} contacts at the end, at most {memory / 1e9:.2f} GB, "
-            f"{told['traces']} programs in {told['compile_seconds']:.0f} s",
+            f"{told['unsolved']} unsolved, {touching(system, state)} contacts at the end, "
+            f"at most {memory / 1e9:.2f} GB, {told['traces']} programs in {told['compile_seconds']:.0f} s",
             flush=True,
         )
 
