@@ -23,7 +23,7 @@ from carom.methods.spark.families import DEFAULTS
 from carom.methods.spark.spark import Spark
 from carom.methods.tailored.tailored_theta import TailoredTheta
 from carom.running.asking import refuse_features, refuse_kinds, refuse_traced, segment_ends
-from carom.running.compiled import compiled
+from carom.running.compiled import compiled_hastily
 from carom.solvers.gauss_seidel import AcceleratedGaussSeidel
 from carom.state import State
 from carom.stepping.adaptive import Adaptive
@@ -203,7 +203,7 @@ def refused(
     return None
 
 
-@compiled
+@compiled_hastily
 def fastest_rate(system: System, state: State) -> Array:
     """sqrt|dv'/dq| + |dv'/dv| at the start, by the power method, how much of the latter is damping, and 1 / time scale.
 
@@ -211,25 +211,24 @@ def fastest_rate(system: System, state: State) -> Array:
     """
     t, q, v = state.t, state.q, state.v
 
-    along_q = jax.linearize(lambda x: system.acceleration(t, x, v), q)[1]
-    of_velocities = jax.linearize(lambda x: system.acceleration(t, q, x), v)[1]
+    a, change = jax.linearize(lambda x, w: system.acceleration(t, x, w), q, v)
 
-    def of_positions(x: Array) -> Array:
-        return along_q(system.rate(t, q, x) - system.rate(t, q, jnp.zeros_like(x)))
+    def by_both(along: Array) -> Array:
+        """What accelerations gain by a motion, and by another velocity."""
+        moved = system.rate(t, q, along[0]) - system.rate(t, q, jnp.zeros_like(v))
+        none = jnp.zeros_like(moved), jnp.zeros_like(v)
+        return jax.vmap(change)(jnp.stack([moved, none[0]]), jnp.stack([none[1], along[1]]))
 
-    def radius(operator: Any) -> Array:
-        def iterate(_, found):
-            y = operator(found[0])
-            size = jnp.linalg.norm(y)
-            along = jnp.where(size > 0, y / jnp.where(size > 0, size, 1.0), found[0])
-            return along, size, jnp.maximum(-jnp.vdot(found[0], y), 0.0)
+    def iterate(_, found):
+        y = by_both(found[0])
+        size = jnp.linalg.norm(y, axis=1, keepdims=True)
+        along = jnp.where(size > 0, y / jnp.where(size > 0, size, 1.0), found[0])
+        return along, size[:, 0], jnp.maximum(-jnp.sum(found[0] * y, 1), 0.0)
 
-        rough = jnp.sin(1.0 + jnp.arange(v.size) ** 2)
-        start = (rough / jnp.linalg.norm(rough), jnp.zeros(()), jnp.zeros(()))
-        return jnp.stack(jax.lax.fori_loop(0, _POWER_ITERATIONS, iterate, start)[1:])
-
-    frequency, (damping, dissipated) = radius(of_positions)[0], radius(of_velocities)
-    turning = 1.0 / time_scale(*(jnp.max(jnp.abs(x)) for x in (q, v, system.acceleration(t, q, v))))
+    rough = jnp.sin(1.0 + jnp.arange(v.size) ** 2)
+    start = (jnp.tile(rough / jnp.linalg.norm(rough), (2, 1)), jnp.zeros(2), jnp.zeros(2))
+    _, (frequency, damping), (_, dissipated) = jax.lax.fori_loop(0, _POWER_ITERATIONS, iterate, start)
+    turning = 1.0 / time_scale(*(jnp.max(jnp.abs(x)) for x in (q, v, a)))
     rates = jnp.stack([jnp.sqrt(frequency) + damping, dissipated, turning])
     return jnp.where(jnp.isfinite(rates), rates, jnp.inf)
 

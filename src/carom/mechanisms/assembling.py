@@ -13,7 +13,7 @@ from carom.bodies import Bodies
 from carom.mechanisms.holding import Holding, Rolling
 from carom.mechanisms.joints import Joint
 from carom.mechanisms.poses import Normalised, frames, rate
-from carom.running.compiled import compiled
+from carom.running.compiled import compiled_hastily
 
 _STEPS = 100
 _HELD = 1e-12  # largest residual of joints that hold, relative to the size of the mechanism
@@ -22,7 +22,7 @@ _ROUNDING = 1e-14  # velocities this small (relative to those given) are zero
 _LONGEST = 0.5  # of a step, relative to the size of the mechanism
 
 
-@compiled
+@compiled_hastily
 def _rows(holding: Holding | None, rolling: Rolling | None, q: Array, v: Array) -> tuple[Array, Array, Array]:
     """g, the rows d(g', k)/dv, and the values of g' and k."""
     bodies: Bodies = (holding or rolling).bodies  # pyright: ignore

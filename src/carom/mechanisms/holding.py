@@ -30,17 +30,25 @@ class Alike(eqx.Module):
         """The two bodies of each."""
         return list(zip(self.a.body, self.b.body))
 
-    def residuals(self, bodies: Poses) -> Array:
+    def residuals(self, A: At, B: At) -> Array:
         """What they hold, one after another."""
-        return jax.vmap(KINDS[self.kind].residual)(*self._frames(bodies), *self.numbers.T).reshape(-1)
+        return jax.vmap(KINDS[self.kind].residual)(A, B, *self.numbers.T).reshape(-1)
 
-    def coordinates(self, bodies: Poses) -> Array:
+    def coordinates(self, A: At, B: At) -> Array:
         """The coordinate of each."""
         coordinate = KINDS[self.kind].coordinate
-        return jnp.zeros(0) if coordinate is None else jax.vmap(coordinate)(*self._frames(bodies))
+        return jnp.zeros(0) if coordinate is None else jax.vmap(coordinate)(A, B)
 
-    def _frames(self, bodies: Poses) -> tuple[At, At]:
-        return self.a.at(bodies), self.b.at(bodies)
+
+def framed(groups: Sequence[Alike], bodies: Poses) -> list[tuple[Alike, At, At]]:
+    """The groups and the frames of their joints, all of which are found at once."""
+    if not groups:
+        return []
+    sides = [side for group in groups for side in (group.a, group.b)]
+    ends = np.cumsum([0, *(len(side.body) for side in sides)]).tolist()
+    at = Side.joined(sides).at(bodies)
+    each = [At(*(x[i:j] for x in at)) for i, j in zip(ends, ends[1:])]
+    return list(zip(groups, each[::2], each[1::2]))
 
 
 class Coordinates(eqx.Module):
@@ -53,7 +61,8 @@ class Coordinates(eqx.Module):
     def __call__(self, q: Array) -> Array:
         """The angle or displacement of each."""
         at = poses(q, self.bodies)
-        return picked(jnp.concatenate([jnp.zeros(0), *(g.coordinates(at) for g in self.groups)]), self.order)
+        found = [group.coordinates(A, B) for group, A, B in framed(self.groups, at)]
+        return picked(jnp.concatenate([jnp.zeros(0), *found]), self.order)
 
 
 def touching(joined: Sequence[tuple[int, ...]], bodies: Bodies) -> np.ndarray:
@@ -143,7 +152,7 @@ class Holding(eqx.Module):
     def __call__(self, q: Array) -> Array:
         """One number per row."""
         at = poses(q, self.bodies)
-        rows = [group.residuals(at) for group in self.groups]
+        rows = [group.residuals(A, B) for group, A, B in framed(self.groups, at)]
         if self.gears is not None:
             rows.append(self.gears.residuals(self.coordinates(q)))
         if self.rolling is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -56,9 +57,18 @@ class Side(eqx.Module):
 
     def at(self, bodies: Poses) -> At:
         """The frames in space, one row per joint."""
-        place, turn, angle = (on_bodies(x, self.body) for x in bodies)
-        point = place + jnp.sum(turn * self.point[:, None], 2)
-        return At(point, jnp.sum(turn[..., None] * self.axes[:, None], 2), angle + self.angle)
+        d = self.point.shape[1]
+        found = on_bodies(jnp.concatenate([bodies.turn, bodies.place[..., None]], 2), self.body)
+        fixed = jnp.concatenate([self.axes, self.point[..., None]], 2)
+        turned = jnp.sum(found[..., :d, None] * fixed[:, None], 2)
+        angle = on_bodies(bodies.angle, self.body) + self.angle if d == 2 else self.angle
+        return At(found[..., d] + turned[..., d], turned[..., :d], angle)
+
+    @classmethod
+    def joined(cls, sides: Sequence[Side]) -> Side:
+        """The frames of several, one after another."""
+        arrays = (jnp.concatenate([getattr(side, name) for side in sides]) for name in ("point", "axes", "angle"))
+        return cls(tuple(i for side in sides for i in side.body), *arrays)
 
 
 class Kinematics(eqx.Module):

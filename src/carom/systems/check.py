@@ -15,11 +15,11 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.arguments import names_of, users_frame
-from carom.running.compiled import compiled, remembered, split
+from carom.running.compiled import compiled, compiled_hastily, remembered, split
 from carom.state import State
 from carom.systems.body_contacts import AbstractBodyContacts, partners
 from carom.systems.consistent import constraint_residuals
-from carom.systems.constrained import contradiction, directions, velocity_residual
+from carom.systems.constrained import Saddle, contradiction, directions, velocity_residual
 from carom.systems.contact_rows import contact_rows, laws_of
 from carom.systems.interactions import Interactions
 from carom.systems.lagrangian import Lagrangian
@@ -277,8 +277,9 @@ def measure(system: System, state: State) -> Findings:
     if isinstance(owner := getattr(getattr(system.mass, "fn", None), "__self__", None), Lagrangian):
         found["quadratic defect"] = owner.quadratic_defect(t, q, v + 1.0, system.given)
     if system.constraints is not None or system.nonholonomic is not None:
-        found["constraint residual"], found["constraint rate"] = constraint_residuals(system, t, q, v)
-        found["constraint acceleration"], at = contradiction(system, t, q, v)
+        saddle = Saddle.of(system, t, q, v)
+        found["constraint residual"], found["constraint rate"] = constraint_residuals(system, t, q, v, saddle.D)
+        found["constraint acceleration"], at = contradiction(saddle)
         found["constraint rank"] = jnp.stack([at.u.size - at.redundant, at.u.size])
     if system.contacts is not None:
         found["gap"] = system.gaps(t, q)
@@ -298,7 +299,7 @@ def _bend(fn: Callable[[Array], Array], v: Array) -> Array:
     return jnp.max(jnp.abs(2 * ahead + back - 3 * rest) / (1 + jnp.abs(ahead) + jnp.abs(back)), initial=0.0)
 
 
-_measure_one = compiled(measure)
+_measure_one = compiled_hastily(measure)
 
 
 @compiled

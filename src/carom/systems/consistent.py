@@ -11,6 +11,7 @@ from carom.running.compiled import compiled
 from carom.solvers.redundant import dependent
 from carom.state import State
 from carom.systems.constrained import (
+    Saddle,
     accelerations,
     contradiction,
     directions,
@@ -61,9 +62,9 @@ def multiplier(system: System, state: State) -> np.ndarray:
     return np.asarray(compiled(accelerations)(system, state.t, state.q, state.v).u)
 
 
-def constraint_residuals(system: System, t: Array, q: Array, v: Array) -> tuple[Array, Array]:
-    """|g| relative to |G| |q| and |(d/dt g, k)| relative to |G| |v|, largest entries."""
-    D = directions(system, t, q, v)
+def constraint_residuals(system: System, t: Array, q: Array, v: Array, D: Array | None = None) -> tuple[Array, Array]:
+    """|g| relative to |G| |q| and |(d/dt g, k)| relative to |G| |v|, largest entries; D: the directions, if known."""
+    D = directions(system, t, q, v) if D is None else D
     size = jnp.max(jnp.abs(D), initial=1e-300)
     position = jnp.max(jnp.abs(system.constraint(t, q)), initial=0.0) / (
         size * jnp.maximum(jnp.max(jnp.abs(q)), 1e-300)
@@ -92,8 +93,9 @@ def _project(system: System, state: State) -> tuple[Array, Array, Array, Array, 
 
     q = jax.lax.fori_loop(0, _ITERATIONS, move_q, state.q)
     v = jax.lax.fori_loop(0, _ITERATIONS, move_v, state.v)
-    left, found = contradiction(system, t, q, v)
-    residuals = jnp.stack([*constraint_residuals(system, t, q, v), left])
+    saddle = Saddle.of(system, t, q, v)
+    left, found = contradiction(saddle)
+    residuals = jnp.stack([*constraint_residuals(system, t, q, v, saddle.D), left])
     return q, v, residuals, found.redundant, found.u
 
 

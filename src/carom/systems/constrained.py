@@ -94,13 +94,7 @@ def accelerations(system: Equations, t: Array, q: Array, v: Array, level: np.nda
     the multipliers are those of least length, each counted in units of the motion that it brings about. `level` tells
     the levels of accelerations and multipliers of a long mechanism.
     """
-    equations = Saddle.of(system, t, q, v)
-    redundant, P = ineffective(system, t, q, equations.C, equations.D)
-    if level is None:
-        z = equations.solved(P)
-    else:
-        z = rarely(redundant > 0, _as_a_whole, equations.solved_along(level), equations, P)
-    return Accelerations(z[: v.size], z[v.size :], redundant, P)
+    return Saddle.of(system, t, q, v).accelerations(level)
 
 
 def ineffective(system: Equations, t: Array, q: Array, C: Array, D: Array) -> tuple[Array, Array]:
@@ -142,6 +136,14 @@ class Saddle(NamedTuple):
         C = D if system.hamiltonian is None else jax.jacfwd(lambda x: velocity_residual(system, t, q, x))(v)
         return cls(system, (t, q, v), system.dense_mass_at(t, q), D, C, c)
 
+    def accelerations(self, level: np.ndarray | None = None) -> Accelerations:
+        """Accelerations and multipliers; along levels if these are given."""
+        redundant, P = ineffective(self.system, *self.place[:2], self.C, self.D)
+        along = None if level is None else self.solved_along(level)
+        z = self.solved(P) if along is None else rarely(redundant > 0, _as_a_whole, along, self, P)
+        n = self.D.shape[1]
+        return Accelerations(z[:n], z[n:], redundant, P)
+
     def inert(self, a: Array) -> Array:
         """M a."""
         return self.M @ a if self.M.ndim == 2 else self.M * a
@@ -179,12 +181,12 @@ def motion_of(M: Array, D: Array) -> Array:
     return jnp.where(size > 0, size, 1.0)
 
 
-def contradiction(system: Equations, t: Array, q: Array, v: Array) -> tuple[Array, Accelerations]:
+def contradiction(equations: Saddle) -> tuple[Array, Accelerations]:
     """What accelerations leave of the twice differentiated constraints, relative to their terms; and these."""
-    equations, found = Saddle.of(system, t, q, v), accelerations(system, t, q, v)
+    found = equations.accelerations()
     left = equations.C @ found.a + equations.c
     heaviest = jnp.max(jnp.abs(equations.M if equations.M.ndim < 2 else jnp.diagonal(equations.M)))
-    free = jnp.max(jnp.abs(system.force(t, q, v, found.u))) / heaviest
+    free = jnp.max(jnp.abs(equations.system.force(*equations.place, found.u))) / heaviest
     size = jnp.abs(equations.C) @ (jnp.abs(found.a) + free) + jnp.abs(equations.c)
     return jnp.max(jnp.abs(left), initial=0.0) / (jnp.max(size, initial=0.0) + 1e-300), found
 

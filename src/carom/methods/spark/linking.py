@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.running.compiled import compiled
+from carom.running.compiled import compiled_hastily
 from carom.solvers.levels import levels_of
 from carom.solvers.redundant import dependent
 from carom.state import State
@@ -63,7 +63,7 @@ def links(system: System, state: State, stages: int, strategy: str) -> Links | N
     return found if along < _WHOLE * rows(m) ** 3 else None
 
 
-@compiled
+@compiled_hastily
 def _dependences(system: System, state: State) -> tuple[Array, Array, Array]:
     """Where velocities meet, where constraints touch them, and how many of these depend on others.
 

@@ -26,11 +26,11 @@ from carom.methods.spark.linking import Links, links
 from carom.methods.spark.stages import StageEquations, Unknowns
 from carom.names import register
 from carom.plain import found_field
-from carom.running.compiled import compiled
+from carom.running.compiled import compiled, compiled_hastily
 from carom.solvers.newton import Newton, Root
 from carom.state import Info, State, Status, Step
 from carom.systems.consistent import constraint_residuals
-from carom.systems.constrained import accelerations, directions, ineffective, mass_matrix, time_scale
+from carom.systems.constrained import Saddle, accelerations, directions, ineffective, mass_matrix, time_scale
 from carom.systems.features import Feature
 from carom.systems.system import System
 from carom.tableaux import Tableau, embedded, lobatto_iiia
@@ -193,9 +193,10 @@ class Spark(AbstractMethod):
             redundant, idle = ineffective(system, t1, q1, D, D)
         else:
             along = None if self.links is None else self.links.of_accelerations
-            _, u, redundant, idle = accelerations(system, t1, q1, x.v1, along)  # (17h)
+            saddle = Saddle.of(system, t1, q1, x.v1)
+            D, (_, u, redundant, idle) = saddle.D, saddle.accelerations(along)  # (17h)
         info = Info(
-            status=self.status_of(system, root, state.moved(t1, q1, x.v1), memory.redundant),
+            status=self.status_of(system, root, state.moved(t1, q1, x.v1), memory.redundant, D),
             residual=root.error * self.newton.tol,
             iterations=root.iterations,
             evaluations=self.stages * root.evaluations,
@@ -206,12 +207,12 @@ class Spark(AbstractMethod):
         )
         return Step(state.moved(t1, q1, x.v1), Memory(x.V, x.U, x.W, h, redundant, idle), info)
 
-    def status_of(self, system: System, root: Root, end: State, redundant: Array) -> Array:
+    def status_of(self, system: System, root: Root, end: State, redundant: Array, D: Array) -> Array:
         """How the step ended: where constraints depend on each other, those that were left out must hold too."""
         status = jnp.where(root.converged, Status.OK, Status.NEWTON_DIVERGED)
         if root.x.U.shape[1] < 2:
             return status
-        left = jnp.max(jnp.stack(constraint_residuals(system, end.t, end.q, end.v)))
+        left = jnp.max(jnp.stack(constraint_residuals(system, end.t, end.q, end.v, D)))
         kept = (redundant == 0) | ~root.converged | (left <= _LEFT + self.newton.tol)
         return jnp.where(kept, status, Status.CONSTRAINTS_LOST_RANK)
 
@@ -321,7 +322,7 @@ def stiffness(system: System, state: State, h: float | None) -> float:
     return float(size * size * sizes[0] + size * (sizes[1] + sizes[2]))
 
 
-@compiled
+@compiled_hastily
 def _rates(system: System, state: State) -> tuple[Array, ...]:
     """Mass, derivatives of the forces by rates and velocities, of the rates by coordinates; a time scale of motion."""
     t, q, v = state.t, state.q, state.v
