@@ -18,7 +18,6 @@ from __future__ import annotations
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
@@ -112,18 +111,13 @@ class Adaptive(AbstractStepping):
         def rates(t: Array, q: Array, v: Array) -> Any:
             return system.rate(t, q, v), system.acceleration(t, q, v)
 
-        def ahead(place: Any, _: None) -> tuple[Any, Any]:
-            """One round for here and one for there: equations of constrained motion take long to compile."""
-            t, *y = place
-            f = rates(t, *y)
-            h0 = _FIRST * jnp.minimum(time_scale(*(jnp.max(jnp.abs(x)) for x in (*y, f[1]))), ends[1] - ends[0])
-            return (t + h0, *(a + h0 * b for a, b in zip(y, f))), (y, f, h0)
-
         t = state.t if ends.size == 2 else system.beside(ends[0], 1)
-        _, (y, f, h0) = jax.lax.scan(ahead, (t, state.q, state.v), None, length=2)
-        (y, moved), (f, there), h0 = zip(*y), zip(*f), h0[0]
+        y = (state.q, state.v)
+        f = rates(t, *y)
+        h0 = _FIRST * jnp.minimum(time_scale(*(jnp.max(jnp.abs(x)) for x in (*y, f[1]))), ends[1] - ends[0])
+        moved = tuple(a + h0 * b for a, b in zip(y, f))
         scales = self.scales(method, y, moved)
-        bend = tuple((a - b) / h0 for a, b in zip(there, f))
+        bend = tuple((a - b) / h0 for a, b in zip(rates(t + h0, *moved), f))
         d = jnp.maximum(largest(f, scales), largest(bend, scales))
         h1 = (_FIRST / jnp.maximum(d, 1e-290)) ** (1.0 / k)
         size = jnp.minimum(jnp.minimum(100.0 * h0, h1), ends[1] - ends[0])
