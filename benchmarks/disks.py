@@ -46,7 +46,7 @@ class History(AbstractContactSolver):
 
         search, seen = jax.lax.scan(ahead, start, None, length=self.looks)
         P = sweeps.impulses(search.best)
-        seen = jnp.append(seen, sweeps.residual(sweeps.start(P)))
+        seen = jnp.append(seen, jnp.stack([search.now, sweeps.residual(sweeps.start(P))]))
         return ContactResult(P, seen, search.k, jnp.zeros((), jnp.int32))
 
 

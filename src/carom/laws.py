@@ -42,7 +42,7 @@ def _spring(overlap: Array, a: Body, b: Body) -> Array:
 
 #: Hertz contact of spheres, data = (radius, modulus): force (4/3) E* sqrt(R) overlap^(3/2), 1/R = 1/r_a + 1/r_b and
 #: 1/E* = 1/E_a + 1/E_b; see `modulus`.
-hertz_pair = PairLaw(_hertz, _lengths)
+hertz_pair = PairLaw(_hertz, _lengths, radii=True)
 
 #: Linear spring that pulls and pushes, data = (half its length, stiffness); of unequal ends the harmonic mean.
 spring_pair = PairLaw(_spring, _lengths)
@@ -57,7 +57,7 @@ def power_pair(exponent: float) -> PairLaw:
     if is_traced(exponent) or not np.isfinite(exponent) or exponent < 1:
         msg = f"power_pair: exponent must be a plain number of at least 1, got {exponent}"
         raise ValueError(msg)
-    return PairLaw(_Power(float(exponent)), _lengths)
+    return PairLaw(_Power(float(exponent)), _lengths, radii=True)
 
 
 class _Power(eqx.Module):

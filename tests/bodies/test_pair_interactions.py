@@ -228,6 +228,10 @@ def between(**changes):
         (lambda: between(friction=carom.laws.CundallStrack(0.5, 1.0)), "needs bodies that turn"),
         (lambda: between(data=([0.5, 0.5], 1.0)), "one per body"),
         (lambda: between(data=([0.5, np.nan, 0.5], 1.0)), r"data\[0\] must be finite numbers, that of body 1"),
+        (
+            lambda: between(data=([0.5, 0.0, -1.0], 1.0)),
+            r"data\[0\] \(the radius\) must be positive, that of body 1 is 0",
+        ),
         (lambda: between(places=[[0, 0]]), "one row of coordinates per body"),
         (
             lambda: between(search=carom.CellList(1.0, 0.1, carom.LeesEdwards([9.0, 9.0], rate=0.1))),

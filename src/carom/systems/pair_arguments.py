@@ -63,8 +63,8 @@ def first_bonds(search: AbstractSearch, count: int, d: int) -> AbstractBonds:
     return ListedBonds(jnp.asarray(a, jnp.int32), jnp.asarray(b, jnp.int32), count)
 
 
-def of_each_body(data: Any, count: int) -> Any:
-    """Data of bodies: numbers for all, or arrays (or lists) with one entry per body."""
+def of_each_body(data: Any, count: int, radii: bool) -> Any:
+    """Data of bodies: numbers for all, or arrays (or lists) with one entry per body; the first may be radii."""
     data = jax.tree.map(lambda x: jnp.asarray(x, float), data, is_leaf=lambda x: isinstance(x, list))
     for path, leaf in jax.tree_util.tree_leaves_with_path(data):
         where, shape = jax.tree_util.keystr(path), jnp.shape(leaf)
@@ -73,6 +73,12 @@ def of_each_body(data: Any, count: int) -> Any:
             raise ValueError(msg)
         if not is_traced(leaf) and not np.isfinite(leaf).all():
             msg = f"data{where} must be finite numbers, that of body {int(np.argmin(np.isfinite(leaf)))} is none"
+            raise ValueError(msg)
+    for given in jax.tree.leaves(data)[:1] if radii and not is_traced(data) else ():
+        first = np.ravel(given)
+        if not np.all(first > 0):
+            i = int(np.argmin(first > 0))
+            msg = f"data[0] (the radius) must be positive, that of body {i} is {first[i]:g}"
             raise ValueError(msg)
     return data
 

@@ -42,7 +42,7 @@ _TOUCHING = 16 * np.finfo(float).eps  # of the distance: places that touch but f
 class PairLaw(eqx.Module):
     """The energy of two bodies, `energy(overlap, a, b)`, that touch at the distance `length(a, b)`; a, b: their data.
 
-    Both are elementwise: they are given arrays.
+    Both are elementwise: they are given arrays. With `radii` the first of the data is a radius, which must be positive.
 
     Example:
         >>> soft = carom.laws.PairLaw(lambda overlap, a, b: jnp.exp(overlap), lambda a, b: a + b)
@@ -50,6 +50,7 @@ class PairLaw(eqx.Module):
 
     energy: Callable[..., Array]
     length: Callable[..., Array]
+    radii: bool = eqx.field(static=True, default=False)
 
 
 class Rest(eqx.Module):
@@ -100,7 +101,7 @@ class PairInteractions(eqx.Module):
             places = search.places
         X = None if places is None else given_places(places, len(bodies))
         d = dimension_of(bodies, X, search, dimension, friction is not None)
-        data = of_each_body(data, len(bodies))
+        data = of_each_body(data, len(bodies), law.radii)
         refuse_reach(search, 0.5 * jnp.broadcast_to(law.length(data, data), (len(bodies),)))
         box_of(search, d)
         bonds = first_bonds(search, len(bodies), d)

@@ -54,7 +54,7 @@ class WallInteractions(eqx.Module):
         refuse_kind(bodies, Bodies, "bodies", "carom.Bodies(count, dof)")
         refuse_kind(wall, Wall, "wall", walls)
         refuse_kind(law, PairLaw, "law", "one of carom.laws (hertz_pair, power_pair(p), spring_pair) or a PairLaw")
-        data = of_each_body(data, len(bodies))
+        data = of_each_body(data, len(bodies), law.radii)
         _refuse_data(law, data)
         if wall.gap.sees_time or (wall.slip is not None and wall.slip.sees_time):
             msg = "Interactions.against: the wall must be at rest; gap and slip of this one depend on time"
