@@ -14,7 +14,7 @@ from carom.derivatives.final import ended, refusal
 from carom.derivatives.walk import Line, first_carry, walk
 from carom.derivatives.watch import Watch, doubts
 from carom.methods.base import Derivative
-from carom.running.compiled import compiled, split
+from carom.running.compiled import compiled, needed_rescue, remember_rescue, split
 from carom.running.progress import Progress
 from carom.running.signals import look
 from carom.state import SimulationError, State, Status
@@ -33,22 +33,19 @@ class Passed(NamedTuple):
     steps: int
 
 
-_needed_rescue: set[Any] = set()  # keys of what was asked
-
-
 def passed(asked: Asked, numbers: Any, biased: bool, bar: Progress, begun: float, most_ways: int) -> Passed:
     """Run to the end, with ways back through at most so many chunks; a run that fails raises with what was reached.
 
     It is run with the lean form of its method, and once more with the method itself where that needs more.
     """
     key, lean = split(asked).kind.key, asked._replace(method=asked.method.lean())
-    if lean.method is not asked.method and key not in _needed_rescue:
+    if lean.method is not asked.method and key not in needed_rescue:
         try:
             return _passed(lean, numbers, biased, bar, begun, most_ways)
         except SimulationError as error:
             if error.status is not Status.NEEDS_RESCUE:
                 raise
-        _needed_rescue.add(key)
+        remember_rescue(key)
     return _passed(asked, numbers, biased, bar, begun, most_ways)
 
 

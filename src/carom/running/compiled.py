@@ -31,6 +31,7 @@ T = TypeVar("T")
 _TRACED = (jax.Array, np.ndarray, np.generic, float)
 _MOST_PROGRAMS = 256  # of a few MB each; a system and a method take about four
 _MOST_BLANKS = 32
+_MOST_REMEMBERED = 256
 _BETWEEN_TRIMS = 8  # dropped programs; a trim takes some 10 ms, a compilation more
 _OPTIONS = {"xla_cpu_use_fusion_emitters": False}  # half the time to compile, and kernels that run no slower
 _HASTY = {**_OPTIONS, "xla_backend_optimization_level": 1}  # level 0 breaks derivatives of `jnp.maximum`
@@ -76,6 +77,16 @@ class Key:
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Key) and self.hash == other.hash and self.content == other.content)
+
+
+needed_rescue: set[Key] = set()  # what the lean form of a method could not run
+
+
+def remember_rescue(key: Key) -> None:
+    """What has this key is run by the whole method from now on; all is forgotten when there are many."""
+    if len(needed_rescue) >= _MOST_REMEMBERED:
+        needed_rescue.clear()
+    needed_rescue.add(key)
 
 
 class Kind:

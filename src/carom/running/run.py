@@ -27,7 +27,7 @@ from carom.running.asking import (
     stop_function,
     stride,
 )
-from carom.running.compiled import remembered, split
+from carom.running.compiled import needed_rescue, remember_rescue, remembered, split
 from carom.running.evidence import warn_of_created_energy
 from carom.running.keeping import (
     Keeping,
@@ -57,10 +57,6 @@ _MOST_ROWS = 2048
 _REJECTED = 8.0  # times the size proposed after a failure: more than the size that failed
 _KNOWN = (Status.NO_CONSISTENT_MODE, Status.SEVERAL_CONSISTENT_MODES, Status.TOO_MANY_EVENTS)  # not for want of numbers
 _FIRST_NUMBERS = 2e6  # coordinates times attempts of the first chunk; later ones are timed
-
-
-_MOST_REMEMBERED = 256
-_needed_rescue: set[Any] = set()  # keys of problems
 
 
 @remembered
@@ -94,7 +90,7 @@ class Run:
         self.whole: Any = split(fixed)
         self.frozen: Any = self.whole
         lean = leaner(problem.method) if axes is None else None
-        if lean is not None and self.whole.kind.key not in _needed_rescue:
+        if lean is not None and self.whole.kind.key not in needed_rescue:
             self.frozen = split(fixed._replace(method=lean))
         concrete = problem.method.concrete_init
         self.compiled_start = None if concrete else start
@@ -133,9 +129,7 @@ class Run:
         self.seconds += elapsed if compiled else time.perf_counter() - started
         count, attempts, alive, self.failed = np.asarray(summary).tolist()
         if self.failed and self.frozen is not self.whole and int(carry.status) == Status.NEEDS_RESCUE:
-            if len(_needed_rescue) >= _MOST_REMEMBERED:
-                _needed_rescue.clear()
-            _needed_rescue.add(self.whole.kind.key)
+            remember_rescue(self.whole.kind.key)
             self.frozen = self.whole
             self.chunk()
             return
