@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -101,7 +102,7 @@ class Closed(eqx.Module):
             block = block_of(places, k)
             own = (u if seen is None else seen).at[block.body].get(mode="clip").reshape(-1, B, u.shape[1])
             P_k = jax.lax.optimization_barrier(jnp.stack(block_of(P, k)))
-            new, dP, counts = task(block, tuple(P_k), list(map(columns, own)), list(counts), _held)
+            new, dP, counts = task(block, tuple(P_k), list(map(columns, own)), list(counts), partial(_held, k))
             P = put_block(P, k, tuple(map(jnp.stack, new))) if task.sets else P
             return P, _pushed(u, block, dP) if task.pushes else u, jnp.stack(counts)
 
@@ -132,9 +133,16 @@ class Closed(eqx.Module):
         return jax.lax.fori_loop(0, used, lambda k, all_: put_block(all_, k, f(block_of(x, k))), empty)
 
 
-def _held(x: Columns) -> Columns:
-    """The same, kept together: a compiler would find it anew for everyone who asks for it."""
-    return jax.lax.optimization_barrier(jnp.stack(x))
+def _held(k: Array, x: Float[Array, " B"]) -> Float[Array, " B"]:
+    """The same, kept in memory: a compiler would find it anew for everyone who asks for it.
+
+    It is written to a row that is known only when the program runs (the first, k being a number of a block) and read
+    back. Stacked with others it would be kept too, but entries of a stack are found one by one, each with a question
+    to which row it belongs: a sweep over 1000 disks takes 45 ns per contact that way instead of 34, over 1e4 26 instead
+    of 24.
+    """
+    first = jnp.minimum(k, 0)
+    return block_of(jax.lax.optimization_barrier(put_block(jnp.zeros((2, x.size)), first, x)), first)
 
 
 def _pushed(u: Float[Array, "N f"], block: Places, dP: Columns) -> Float[Array, "N f"]:

@@ -125,7 +125,9 @@ def _block(task: AbstractTask, places: Places, k: Array, seen: Any, at: Any) -> 
     block = Places(body[0], jax.tree.map(lambda x: x[k, :], places.rows), columns(places.c), places.friction[k, :])
     own, counts = velocities(at.u), [jnp.zeros(B, places.friction.dtype)] * 2
     of_task = jax.tree.map(lambda x: x[()], task)
-    P, dP, counts = of_task(block, tuple(map(columns, at.P)), own if seen is None else velocities(seen), counts, list)
+    P, dP, counts = of_task(
+        block, tuple(map(columns, at.P)), own if seen is None else velocities(seen), counts, jnp.asarray
+    )
     for of, new in zip(at.P, P if task.sets else ()):
         for r, p in enumerate(new):
             of[k, r, :] = p

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float, Int
 from carom.solvers.body_directions import Columns, Rows, added, push_of, velocity_of
 from carom.solvers.contact_problem import TINY
 
-Held = Callable[[Columns], Columns]  # the same, found once for all who ask for it
+Held = Callable[[Array], Array]  # the same, found once for all who ask for it
 Found = tuple[tuple[Columns, ...], Columns, Columns]
 
 
@@ -30,12 +30,12 @@ class Places(eqx.Module):
     c: Float[Array, "R B"] | Columns
     friction: Float[Array, " B"]
 
-    def wanted(self, P: Columns, own: list[Columns], r: Array | float = 1.0) -> list[Array]:
+    def wanted(self, P: Columns, own: list[Columns], held: Held, r: Array | float = 1.0) -> list[Array]:
         """prox(P - r (W u + c)), with the velocities of the own bodies."""
         gamma = velocity_of(self.rows, own)
         x = [p - r * (g + c) for p, g, c in zip(P, gamma, self.c)]
-        normal = jnp.where(x[0] > 0, x[0], 0.0)
-        return [normal, *_within(x[1:], self.friction * normal)]
+        normal = held(jnp.where(x[0] > 0, x[0], 0.0))
+        return [normal, *map(held, _within(x[1:], self.friction * normal))]
 
     def push(self, dP: Columns) -> list[list[Array]]:
         """What impulses are to the bodies, side by side."""
@@ -73,7 +73,7 @@ class Relax(AbstractTask):
         """A round."""
         now, before = P
         y = [a + self.beta * (a - b) for a, b in zip(now, before)]
-        wanted = held(places.wanted(y, own, self.r))
+        wanted = places.wanted(y, own, held, self.r)
         down = [a - b for a, b in zip(y, wanted)]
         size, turn = added(d * d for d in down), added(d * (a - b) for d, a, b in zip(down, wanted, now))
         return (wanted, now), [-d for d in down], [counts[0] + size, counts[1] + turn]
@@ -104,7 +104,7 @@ class Look(AbstractTask):
         self, places: Places, P: tuple[Columns, ...], own: list[Columns], counts: Columns, held: Held
     ) -> Found:
         """Both."""
-        defects = [jnp.abs(p - new) for p, new in zip(P[0], held(places.wanted(P[0], own)))]
+        defects = [jnp.abs(p - new) for p, new in zip(P[0], places.wanted(P[0], own, held))]
         sizes = [jnp.abs(p) + jnp.abs(c) for p, c in zip(P[0], places.c)]
         found = [[jnp.where(x < jnp.inf, x, jnp.inf) for x in each] for each in (defects, sizes)]
         return P, P[0], [reduce(jnp.maximum, each, so_far) for so_far, each in zip(counts, found)]
