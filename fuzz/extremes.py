@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.integrate import quad
 
-from fuzz import systems
-from fuzz.motions import SOLVE, Motion, Numbers, adaptive, constant, draw_spring, spring_reference
+from fuzz import draws, systems
+from fuzz.motion import SOLVE, Motion, Numbers, adaptive, constant
+from fuzz.motions import spring_reference
 from fuzz.oracles import NoReferenceError
 from fuzz.verdicts import RIGHT, WARNED, WRONG, Verdict, of_error
 
@@ -194,7 +195,7 @@ def edges(seed: int) -> dict[str, Motion]:
             "unstable",
             systems.spring,
             (systems.spring_potential,),
-            draw_spring,
+            draws.spring,
             spring_reference,
             (constant("ExplicitRK(carom.explicit(4))", 4), constant("StormerVerlet()", 2)),
         ),

@@ -14,7 +14,8 @@ import numpy as np
 
 import carom
 import carom.scenario
-from fuzz.motions import MOTIONS, Motion, Numbers, Way, adaptive, constant
+from fuzz.motion import Motion, Numbers, Way, adaptive, constant
+from fuzz.motions import MOTIONS
 from fuzz.verdicts import CRASH, FINDINGS, REFUSED, RIGHT, WRONG, Verdict, of_error
 
 SCENARIOS = Path(__file__).parents[1] / "examples" / "scenarios"

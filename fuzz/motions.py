@@ -1,410 +1,13 @@
-"""Families of motions: random numbers for one system each, ways to run it, and the reference it is held against.
-
-The allowed error follows from the conditioning of the reference itself: the start is perturbed by the size of the error
-that was asked for (rtol for tolerances, (rate h)^order for constant steps), and the answer must lie within
-`_MULTIPLE` times what that changes, plus the error asked for. carom promises a factor 30 of rtol.
-"""
+"""The families of motions of the campaign."""
 
 from __future__ import annotations
 
-import inspect
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-import carom
-from fuzz import oracles, systems
-from fuzz.oracles import NoReferenceError
-from fuzz.verdicts import RIGHT, UNJUDGED, WARNED, WRONG, Verdict, of_error
-
-Numbers = dict[str, Any]
-_MULTIPLE = 30.0
-_FIRST_ORDER = (5e-4, 5e-3)  # rate times h of methods of order one
-_HOPELESS = 0.5  # of the size of the motion: a larger allowed error judges nothing
-_PIECES = 200  # steps of a prescribed list
-_UNEVEN = f"(lambda w: w / w.sum())(1.0 + 0.5 * np.sin(np.arange({_PIECES}.0)))"
-_SIZED = 30  # rows of the reference that tell the size of the motion
-_ROWS = 6  # rows that are compared where no times are asked for
-
-
-@dataclass(frozen=True)
-class Way:
-    """A method with its stepping; `order` of the error in constant steps."""
-
-    method: str
-    stepping: str
-    order: int = 1
-
-
-SOLVE = Way("carom.solve", "tolerances")
-
-
-def constant(method: str, order: int = 1) -> Way:
-    """A method with constant steps."""
-    return Way(f"carom.{method}", "constant", order)
-
-
-def adaptive(method: str) -> Way:
-    """A method with step sizes from tolerances."""
-    return Way(f"carom.{method}", "adaptive")
-
-
-EXTRAPOLATED = Way("carom.Extrapolated(carom.MoreauMidpoint(), max_order=6, atol=1e-9, rtol=1e-7)", "switching")
-
-
-@dataclass(frozen=True)
-class Motion:
-    """A family: numbers drawn at random, a system built of them, ways to run it and the truth about it."""
-
-    name: str
-    build: Callable[[Numbers], Any]
-    pieces: tuple[Callable, ...]
-    draw: Callable[[np.random.Generator], Numbers]
-    reference: Callable[..., Any]
-    ways: tuple[Way, ...]
-    steps: tuple[float, float] = (0.01, 0.1)  # rate times h of constant steps of higher order
-    ends: bool = False  # whether the pieces end at events, so that time is rounded where the clock stands far from 0
-    stop: Callable | None = None
-    budget: Callable[[Numbers, Any], str | None] = field(default=lambda n, sol: None)
-
-    def numbers(self, rng: np.random.Generator) -> Numbers:
-        """A case."""
-        n = {"t0": 0.0} | self.draw(rng)
-        way = self.ways[rng.integers(len(self.ways))]
-        n |= {"method": way.method, "stepping": way.stepping, "order": way.order}
-        n["rtol"] = float(10.0 ** rng.uniform(-9, -4))
-        n["atol"] = 1e-3 * n["rtol"]
-        n["h"] = float(rng.uniform(*(_FIRST_ORDER if way.order == 1 else self.steps))) / n["rate"]
-        n["stop"] = bool(n.get("stop")) and way == SOLVE
-        n["save_every"] = int(rng.choice([1, 1, 1, 3, 50]))
-        n["save_at"] = sorted(rng.uniform(0, n["span"], 5).tolist()) if rng.random() < 0.3 else None
-        if n["save_at"] is not None:
-            n["save_every"] = 1
-        return n
-
-    def program(self, n: Numbers) -> str:
-        """What shares compiled code."""
-        return f"{self.name} {n['method']} {n['stepping']}{' stop' if n.get('stop') else ''}"
-
-    def call(self, n: Numbers) -> str:
-        """The call of carom as text, run here and printed for users."""
-        more = f", t1={n['t0'] + n['span']!r}"
-        if n["save_at"] is not None:
-            more += f", save_at={[n['t0'] + s for s in n['save_at']]!r}"
-        if n.get("stop"):
-            more += f", stop={self.stop.__name__}"
-        if n["stepping"] == "tolerances":
-            return f"carom.solve(system, state, rtol={n['rtol']!r}, atol={n['atol']!r}{more})"
-        stepping = {
-            "constant": f"carom.Constant({n['h']!r})",
-            "adaptive": f"carom.Adaptive({n['rtol']!r}, {n['atol']!r})",
-            "prescribed": f"carom.Prescribed({n['span']!r} * {_UNEVEN})",
-            "switching": f"carom.Switching({1e-5 * n['span']!r}, {0.02 * n['span']!r})",
-        }[n["stepping"]]
-        return f"carom.simulate(system, state, {n['method']}, stepping={stepping}, save_every={n['save_every']}{more})"
-
-    def run(self, n: Numbers) -> Verdict:
-        """Run a case and judge it."""
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            try:
-                system, state = self.build(n)
-                names = {"carom": carom, "np": np, "system": system, "state": state}
-                names |= {self.stop.__name__: self.stop} if self.stop else {}
-                solution = eval(self.call(n), names)
-            except Exception as error:
-                return self.stumbled(n, error)
-        return self.judged(n, solution, [str(w.message) for w in caught if w.category is not DeprecationWarning])
-
-    def stumbled(self, n: Numbers, error: Exception) -> Verdict:
-        """The verdict on a run that ended in an error: these are ordinary problems."""
-        del n
-        return of_error(error, due=False)
-
-    def judged(self, n: Numbers, solution: Any, said: list[str]) -> Verdict:
-        """Compare rows with the truth."""
-        sick = [name for name, x in solution.columns.items() if name != "error" and not np.isfinite(x).all()]
-        if sick not in ([], ["residual"]):  # `error` is NaN on purpose where there is no estimate
-            return Verdict(WARNED if said else WRONG, f"not finite: {', '.join(sick)}")
-        try:
-            end = self.ended(n, solution)
-            times, allowed = self.truth(n, solution)
-        except NoReferenceError as error:
-            return Verdict(UNJUDGED, str(error))
-        found = end or self.budget(n, solution) or compared(times, allowed) or (sick and "not finite: residual")
-        if not found:
-            return Verdict(UNJUDGED, "ill-conditioned") if allowed.hopeless else Verdict(RIGHT)
-        return Verdict(WARNED, f"{found}; {said[0][:150]}") if said else Verdict(WRONG, found)
-
-    def ended(self, n: Numbers, solution: Any) -> str | None:
-        """Whether the run began, went on and ended where it had to."""
-        if n["save_at"] is not None:
-            asked = np.array([n["t0"] + s for s in n["save_at"]])
-            cut = n.get("stop") and solution.t[-1] < asked[-1]  # a run that was stopped tells its end in their place
-            wanted = np.append(asked[asked <= solution.t[-1]], solution.t[-1]) if cut else asked
-            if not np.array_equal(solution.t, wanted):
-                return f"rows at {solution.t.tolist()}, asked for {asked.tolist()}"
-            if not cut:
-                return None
-        elif (np.diff(solution.t) < 0).any() or solution.t[0] != n["t0"] or solution.q[0].tolist() != n["q0"]:
-            return "the first row is not the start, or time goes back"
-        if not n.get("stop"):
-            wanted = n["t0"] + n["span"]
-            return None if solution.t[-1] == wanted else f"ended at t = {solution.t[-1]!r}, not at {wanted!r}"
-        t = np.linspace(0, n["span"], 4000)
-        x = self.reference(n, n["q0"], n["v0"], t)[0][:, 0] - n["low"]
-        margin = 0.02 * np.ptp(x) + 1e3 * n["rtol"]
-        first = np.flatnonzero(x < -margin)
-        reached = solution.t[-1] - n["t0"]
-        if first.size and reached > t[first[0]]:
-            return f"stop = {x[first[0]]:.3g} at t = {t[first[0]]:.6g}, but the run ended at {reached:.6g}"
-        early = np.interp(reached, t, x)
-        if reached < n["span"] and early > margin:
-            return f"stopped at t = {reached:.6g}, where stop = {early:.3g}"
-        return None
-
-    def truth(self, n: Numbers, solution: Any) -> tuple[Any, Any]:
-        """(times, found and wanted values) and the allowed errors."""
-        count = len(solution.t)
-        rows = np.arange(count) if n["save_at"] is not None else np.unique(np.linspace(0, count - 1, _ROWS).astype(int))
-        rows = rows[-1:] if n["t0"] and n["save_at"] is None else rows
-        times = solution.t[rows] - n["t0"]
-        size, q0, v0 = self.asked(n), np.array(n["q0"]), np.array(n["v0"])
-        q, v = self.reference(n, q0, v0, times)
-        whole = self.reference(n, q0, v0, np.linspace(0.0, n["span"], _SIZED))
-        q_size, v_size = (max(np.max(np.abs(x)), 1e-6) for x in whole)
-        size += n["atol"] / min(q_size, v_size) if n["stepping"] in ("tolerances", "adaptive") else 0.0
-        changed = [
-            self.reference(n, q0 + i * size * q_size, v0 + j * size * v_size, times)
-            for i, j in ((1, 0), (-1, 0), (0, 1), (0, -1))
-        ]
-        most = [max(np.max(np.abs(c[k] - x)) for c in changed) for k, x in enumerate((q, v))]
-        limits = [_MULTIPLE * (size * s + m) + 1e-12 for s, m in zip((q_size, v_size), most)]
-        late = _MULTIPLE * size / n["rate"] if self.ends else 0.0  # events, at which velocities jump, may be late
-        jump = [np.abs(self.reference(n, q0, v0, np.clip(times + s, 0, n["span"]))[1] - v) for s in (-late, late)]
-        allowed = Allowed(limits[0], limits[1] + np.max(jump, axis=(0, 2)))
-        allowed.hopeless = allowed.q > _HOPELESS * q_size
-        between = n["stepping"] == "switching" and n["save_at"] is not None  # velocities are interpolated linearly
-        allowed.judges_v = limits[1] <= _HOPELESS * v_size and not between
-        return (times, solution.q[rows], solution.v[rows], q, v), allowed
-
-    def asked(self, n: Numbers) -> float:
-        """The relative error asked for."""
-        clock = np.spacing(n["t0"]) * n["rate"] if n["t0"] and (self.ends or n["save_at"] is not None) else 0.0
-        if n["stepping"] == "constant":
-            return (n["rate"] * n["h"]) ** n["order"] + clock
-        if n["stepping"] == "prescribed":
-            return (n["rate"] * 1.5 * n["span"] / _PIECES) ** n["order"] + clock
-        if n["stepping"] == "switching":
-            return 1e-5 * n["span"] * n["rate"] + 1e-7 + clock
-        return n["rtol"] + clock
-
-    def script(self, n: Numbers) -> str:
-        """The case as a script that needs nothing but carom."""
-        sources = [inspect.getsource(f) for f in (*self.pieces, *((self.stop,) if n.get("stop") else ()), self.build)]
-        own = {k: v for k, v in n.items() if k not in ("method", "stepping", "order", "rate")}
-        head = "import jax.numpy as jnp\nimport numpy as np\n\nimport carom"
-        tail = [f"system, state = {self.build.__name__}({own!r})", f"sol = {self.call(n)}"]
-        try:
-            end = min(n["span"], n.get("stopped", n["span"]))
-            q, v = self.reference(n, n["q0"], n["v0"], np.array([end]))
-            wanted = f"  # right at t = {n['t0'] + end:.6g}: {q[0].tolist()} {v[0].tolist()}"
-        except NoReferenceError:
-            wanted = ""
-        tail.append(f"print(sol.t[-1], sol.q[-1], sol.v[-1]){wanted}")
-        return "\n\n\n".join([head, *(s.rstrip() for s in sources), "\n".join(tail)])
-
-
-class Kicked(Motion):
-    """A force that jumps; steps of constant size need the jumps declared."""
-
-    def numbers(self, rng: np.random.Generator) -> Numbers:
-        """A case."""
-        n = super().numbers(rng)
-        return n | {"declared": n["declared"] or n["stepping"] == "constant"}
-
-    def asked(self, n: Numbers) -> float:
-        """A jump that is not declared is met by error estimates that are no estimates there: fifty times as much."""
-        return super().asked(n) * (1.0 if n["declared"] else 50.0)
-
-    def program(self, n: Numbers) -> str:
-        """Declared jumps are another program."""
-        return f"{super().program(n)} {'declared' if n['declared'] else 'unseen'}"
-
-
-@dataclass
-class Allowed:
-    """Allowed errors of q and, row by row, of v, and whether they can tell right from wrong."""
-
-    q: float
-    v: np.ndarray
-    hopeless: bool = False
-    judges_v: bool = True
-
-
-def compared(rows: Any, allowed: Allowed) -> str | None:
-    """The first row that is off by more than allowed."""
-    times, q, v, q_true, v_true = rows
-    checks = [("q", q, q_true, allowed.q, not allowed.hopeless), ("v", v, v_true, allowed.v, allowed.judges_v)]
-    for name, found, wanted, limit, judges in checks:
-        off, most = np.max(np.abs(found - wanted), axis=1), np.broadcast_to(limit, len(times))
-        if judges and (off > most).any():
-            i = int(np.flatnonzero(off > most)[0])
-            values = f"{found[i].tolist()}, right {wanted[i].tolist()}"
-            return f"{name} off by {off[i]:.2g} (allowed {most[i]:.2g}) at t - t0 = {times[i]:.6g}: {values}"
-    return None
-
-
-# ---------------------------------------------------------------------------------------------- draws
-
-
-def _u(rng: np.random.Generator, low: float, high: float) -> float:
-    return float(rng.uniform(low, high))
-
-
-def _far(rng: np.random.Generator) -> float:
-    return float(10.0 ** rng.uniform(6, 12)) if rng.random() < 0.2 else 0.0
-
-
-def draw_driven(rng: np.random.Generator) -> Numbers:
-    """An oscillator, linear or Duffing's; or a quiet run with a pulse or a barrier in it."""
-    kind = rng.choice(["linear", "duffing", "pulse", "barrier", "free decay"], p=[0.2, 0.25, 0.2, 0.2, 0.15])
-    n = dict.fromkeys(("k3", "c", "a", "pulse", "barrier"), 0.0) | {"w": 1.0, "when": 0.0, "width": 1.0, "place": 0.0}
-    n |= {"breadth": 1.0, "low": -1e9, "k": _u(rng, 0.2, 5.0), "span": _u(rng, 2.0, 20.0)}
-    n |= {"q0": [_u(rng, -1, 1)], "v0": [_u(rng, -1, 1)]}
-    rate = np.sqrt(n["k"])
-    if kind in ("linear", "duffing"):
-        n |= {"c": _u(rng, 0, 0.5), "a": _u(rng, 0, 2), "w": _u(rng, 0.3, 3)}
-        if kind == "duffing":
-            n |= {"k3": _u(rng, 0.1, 2), "span": _u(rng, 2, 10)}
-        rate = np.sqrt(n["k"] + 3 * n["k3"] * 4) + n["w"] + n["c"]
-    elif kind == "pulse":
-        width = _u(rng, 0.01, 0.05) * n["span"] / 1.6651
-        n |= {"q0": [0.0], "v0": [0.0], "k": float(rng.choice([0.0, 0.3])), "pulse": _u(rng, 0.3, 3), "width": width}
-        n["when"] = _u(rng, 0.15, 0.85) * n["span"]
-        rate = 2 / width
-    elif kind == "barrier":
-        speed, part = _u(rng, 0.5, 2), _u(rng, 0.01, 0.05)
-        height = 0.5 * speed**2 * float(rng.choice([_u(rng, 0.2, 0.8), _u(rng, 1.25, 4)]))
-        n |= {"q0": [0.0], "v0": [speed], "k": 0.0, "barrier": height, "breadth": part * speed * n["span"] / 1.6651}
-        n["place"] = _u(rng, 0.2, 0.8) * speed * n["span"]
-        rate = 2 * speed / n["breadth"]
-    else:
-        n |= {"c": _u(rng, 0, 0.5), "t0": _far(rng), "stop": bool(rng.random() < 0.3)}
-        if n["stop"]:
-            n |= {"low": _u(rng, -1.0, 0.2), "q0": [_u(rng, 0.5, 1)], "t0": 0.0}
-    return n | {"rate": float(rate)}
-
-
-def draw_kicked(rng: np.random.Generator) -> Numbers:
-    """A force that is switched on and off, declared as jumps or not, in a run that is otherwise quiet."""
-    n = {"k": float(rng.choice([0.0, _u(rng, 0.1, 2)])), "force": _u(rng, -2, 2), "span": _u(rng, 3, 15), "t0": 0.0}
-    on = _u(rng, 0.1, 0.8) * n["span"]
-    n |= {"on": on, "off": on + _u(rng, 0.01, 0.19) * n["span"], "declared": bool(rng.random() < 0.5)}
-    n |= {"q0": [float(rng.choice([0.0, _u(rng, -1, 1)]))], "v0": [0.0]}
-    return n | {"rate": 1.5 + 2 / n["span"]}
-
-
-def draw_spring(rng: np.random.Generator) -> Numbers:
-    """A conservative oscillator."""
-    n = {"k": _u(rng, 0.2, 5), "k3": _u(rng, 0, 1), "span": _u(rng, 2, 20), "t0": _far(rng)}
-    n |= {"q0": [_u(rng, -1, 1)], "v0": [_u(rng, -1, 1)]}
-    return n | {"rate": float(np.sqrt(n["k"] + 9 * n["k3"]))}
-
-
-def draw_pendulum(rng: np.random.Generator) -> Numbers:
-    """A pendulum that swings or turns over."""
-    length, angle, spin = _u(rng, 0.3, 2), _u(rng, -2.5, 2.5), _u(rng, -3, 3)
-    n = {"g": _u(rng, 1, 10), "l": length, "c": _u(rng, 0, 0.3), "span": _u(rng, 1, 5)}
-    n["q0"] = [length * np.sin(angle), -length * np.cos(angle)]
-    n["v0"] = [length * np.cos(angle) * spin, length * np.sin(angle) * spin]
-    n = {k: [float(x) for x in v] if isinstance(v, list) else v for k, v in n.items()}
-    return n | {"rate": float(np.sqrt(n["g"] / length) + abs(spin) + 1)}
-
-
-def draw_double_pendulum(rng: np.random.Generator) -> Numbers:
-    """A double pendulum, for a time in which it does not become chaotic."""
-    n = {name: _u(rng, 0.5, 2) for name in ("m1", "m2", "l1", "l2")}
-    n |= {"g": _u(rng, 1, 10), "span": _u(rng, 0.5, 2.5)}
-    n |= {"q0": rng.uniform(-1.5, 1.5, 2).tolist(), "v0": rng.uniform(-1, 1, 2).tolist()}
-    return n | {"rate": float(4 * np.sqrt(n["g"] / min(n["l1"], n["l2"])) + 2)}
-
-
-def draw_hertz_chain(rng: np.random.Generator) -> Numbers:
-    """Six beads, the first one thrown at the others."""
-    n = {"masses": rng.uniform(0.3, 2, 6).tolist(), "stiffness": rng.uniform(0.5, 5, 5).tolist()}
-    n |= {"gamma": float(rng.choice([0.0, _u(rng, 0, 0.1)])), "span": _u(rng, 2, 12)}
-    n |= {"q0": [0.0] * 6, "v0": [_u(rng, 0.2, 2), 0.0, 0.0, 0.0, 0.0, 0.0]}
-    return n | {"rate": 6.0}
-
-
-def draw_dry_friction(rng: np.random.Generator) -> Numbers:
-    """A Coulomb oscillator with drive, or a block on an incline or a belt."""
-    n = {"c": 0.0, "u0": 0.0, "b": 0.0, "push": 0.0, "w": _u(rng, 0.3, 3), "span": _u(rng, 3, 15)}
-    if rng.random() < 0.7:
-        n |= {"k": float(rng.choice([4.0, _u(rng, 1, 9)])), "a": _u(rng, 0, 4), "limit": _u(rng, 0.1, 2)}
-        n |= {"q0": [_u(rng, -2, 2)], "v0": [float(rng.choice([0.0, _u(rng, -1, 1)]))]}
-    else:
-        slope = _u(rng, -0.6, 0.6)
-        n |= {
-            "k": 0.0,
-            "a": 0.0,
-            "push": float(9.81 * np.sin(slope)),
-            "limit": float(9.81 * np.cos(slope)) * _u(rng, 0.1, 0.9),
-        }
-        n |= {"u0": _u(rng, -1, 1), "b": float(rng.choice([0.0, _u(rng, 0, 2)])), "q0": [0.0], "v0": [_u(rng, -2, 2)]}
-        n |= {"span": _u(rng, 1, 6), "t0": _far(rng) if n["b"] == 0.0 else 0.0}
-    return n | {"rate": float(n["w"] + np.sqrt(n["k"]) + 0.5)}
-
-
-def draw_hitting(rng: np.random.Generator) -> Numbers:
-    """A bouncing ball, perhaps on a moving table, or an impact oscillator."""
-    e = float(rng.choice([0.0, _u(rng, 0.1, 0.95), _u(rng, 0.3, 0.8), 1.0], p=[0.1, 0.4, 0.4, 0.1]))
-    n = {"k": 0.0, "c": 0.0, "a": 0.0, "b": 0.0, "w": _u(rng, 1, 5), "floor": 0.0, "e": e, "push": -_u(rng, 1, 10)}
-    kind = rng.choice(["ball", "table", "oscillator"])
-    if kind == "oscillator":
-        n |= {"k": _u(rng, 1, 9), "c": _u(rng, 0, 0.5), "a": _u(rng, 0, 2), "push": 0.0, "floor": _u(rng, -0.5, 0.3)}
-        n |= {"q0": [n["floor"] + _u(rng, 0.1, 1)], "v0": [_u(rng, -1, 1)], "span": _u(rng, 2, 8)}
-        return n | {"rate": float(n["w"] + np.sqrt(n["k"]))}
-    height = _u(rng, 0.1, 2)
-    fall = float(np.sqrt(2 * height / -n["push"]))
-    n |= {"q0": [height], "v0": [_u(rng, -1, 1)], "span": fall * _u(rng, 0.5, 8)}
-    if kind == "table":
-        n |= {"b": _u(rng, 0.01, 0.2)}
-    else:
-        n["t0"] = _far(rng)
-    return n | {"rate": n["w"] + 1 / fall}
-
-
-def draw_spinning_ball(rng: np.random.Generator) -> Numbers:
-    """A ball thrown with spin on a rough floor."""
-    n = {
-        "g": _u(rng, 1, 10),
-        "r": _u(rng, 0.1, 0.5),
-        "j": _u(rng, 0.2, 0.9),
-        "e": _u(rng, 0.1, 0.9),
-        "mu": _u(rng, 0.05, 1),
-    }
-    n |= {"q0": [0.0, _u(rng, 0.05, 1), 0.0], "v0": [_u(rng, -3, 3), _u(rng, -1, 2), _u(rng, -20, 20)]}
-    fall = float(np.sqrt(2 * n["q0"][1] / n["g"]))
-    return n | {"span": _u(rng, 1, 10) * fall, "rate": 2 / fall}
-
-
-def draw_rod(rng: np.random.Generator) -> Numbers:
-    """A tumbling rod."""
-    n = {
-        "g": _u(rng, 2, 10),
-        "l": _u(rng, 0.3, 1),
-        "e": _u(rng, 0.3, 0.9),
-        "mu": float(rng.choice([0.0, _u(rng, 0, 0.4)])),
-    }
-    n |= {"j": n["l"] ** 2 * _u(rng, 0.3, 1), "q0": [0.0, n["l"] + _u(rng, 0.1, 0.5), _u(rng, -1.2, 1.2)]}
-    n |= {"v0": [_u(rng, -1, 1), _u(rng, -1, 0.5), _u(rng, -3, 3)]}
-    fall = float(np.sqrt(2 * n["q0"][1] / n["g"]))
-    return n | {"span": _u(rng, 0.5, 1.6) * fall, "rate": 2 / fall + 3}
+from fuzz import draws, oracles, systems
+from fuzz.motion import EXTRAPOLATED, SOLVE, Kicked, Motion, Numbers, Way, adaptive, constant
 
 
 def spring_reference(n: Numbers, q0: Any, v0: Any, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -430,7 +33,7 @@ MOTIONS = {
             "driven",
             systems.driven,
             _DRIVEN_PIECES,
-            draw_driven,
+            draws.driven,
             oracles.driven,
             (
                 SOLVE,
@@ -447,7 +50,7 @@ MOTIONS = {
             "kicked",
             systems.kicked,
             (systems.kick, systems.stiffness_energy),
-            draw_kicked,
+            draws.kicked,
             oracles.kicked,
             (SOLVE, SOLVE, constant("IRK(carom.gauss(2))", 4)),
         ),
@@ -455,7 +58,7 @@ MOTIONS = {
             "spring",
             systems.spring,
             (systems.spring_potential,),
-            draw_spring,
+            draws.spring,
             spring_reference,
             (
                 constant("StormerVerlet()", 2),
@@ -470,7 +73,7 @@ MOTIONS = {
             "pendulum",
             systems.pendulum,
             (systems.weight_of_pendulum, systems.drag_of_pendulum, systems.circle),
-            draw_pendulum,
+            draws.pendulum,
             oracles.pendulum,
             (SOLVE, constant("Spark(3)", 4), constant("MoreauMidpoint()", 1)),
         ),
@@ -478,7 +81,7 @@ MOTIONS = {
             "double pendulum",
             systems.double_pendulum,
             (systems.mass_of_double_pendulum, systems.weight_of_double_pendulum),
-            draw_double_pendulum,
+            draws.double_pendulum,
             oracles.double_pendulum,
             (SOLVE, constant("IRK(carom.gauss(3))", 5)),
         ),
@@ -486,7 +89,7 @@ MOTIONS = {
             "hertz chain",
             systems.hertz_chain,
             (),
-            draw_hertz_chain,
+            draws.hertz_chain,
             oracles.hertz_chain,
             (SOLVE, constant("TailoredIRK()", 1), constant("PseudoEnergy()", 1)),
             budget=momentum,
@@ -495,7 +98,7 @@ MOTIONS = {
             "dry friction",
             systems.dry_friction,
             (*_LINEAR, systems.belt_slip),
-            draw_dry_friction,
+            draws.dry_friction,
             oracles.dry_friction,
             (
                 SOLVE,
@@ -513,7 +116,7 @@ MOTIONS = {
             "hitting",
             systems.hitting,
             (*_LINEAR, systems.table_gap),
-            draw_hitting,
+            draws.hitting,
             oracles.hitting,
             (
                 SOLVE,
@@ -531,7 +134,7 @@ MOTIONS = {
             "spinning ball",
             systems.spinning_ball,
             (systems.height_energy, systems.ball_gap, systems.ball_slip),
-            draw_spinning_ball,
+            draws.spinning_ball,
             oracles.spinning_ball,
             (SOLVE, constant("MoreauMidpoint()")),
             ends=True,
@@ -540,7 +143,7 @@ MOTIONS = {
             "rod",
             systems.rod,
             (systems.height_energy, systems.rod_gap, systems.rod_slip),
-            draw_rod,
+            draws.rod,
             oracles.rod,
             (SOLVE, constant("MoreauMidpoint()")),
             ends=True,

@@ -178,7 +178,6 @@ Fields = dict[str, tuple[slice, tuple[int, ...]]]
 
 
 @functools.lru_cache
-@functools.cache
 def _fields(names: tuple[str, ...], shapes: tuple[tuple[int, ...], ...]) -> Fields:
     """Where each field stands in a packed row, and its shape."""
     ends = itertools.accumulate(math.prod(shape) for shape in shapes)

@@ -256,3 +256,12 @@ def test_a_start_inside_a_sphere_stays_there_though_drift_is_removed():
     with pytest.warns(UserWarning, match="starts with penetration: gap = -1e-06"):
         run = carom.simulate(system, inside, PROJECTED, t1=1.0, h=0.1)
     assert np.abs(run.q - inside.q).max() < 1e-15
+
+
+@pytest.mark.slow
+def test_two_methods_agree_on_the_slider_crank_with_clearance_and_friction():
+    model = carom.models.slider_crank_clearance(angles=(0.0, 0.0, 0.017))
+    captured = carom.simulate(*model, carom.EventCapturing(carom.radau_iia(3)), t1=0.02, h=5e-5)
+    method = carom.Extrapolated(carom.MoreauMidpoint(), max_order=4, atol=1e-9, rtol=0.0)
+    switched = carom.simulate(*model, method, t1=0.02, stepping=carom.Switching(4e-9, 1e-4))
+    np.testing.assert_allclose(captured.q[-1], switched.q[-1], atol=1e-6, rtol=0)

@@ -80,7 +80,7 @@ class Equations(eqx.Module):
     @property
     def has_lists(self) -> bool:
         """Whether a run holds lists of pairs."""
-        return any(group.is_listed for group in self.pair_groups)
+        return not self.features.isdisjoint((Feature.LISTED_PAIRS, Feature.MOVING_PAIRS))
 
     @property
     def turns(self) -> bool:
