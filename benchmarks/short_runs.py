@@ -39,7 +39,7 @@ def main() -> None:
 
         again, anew = in_turns({"again": lambda: run(*known), "anew": lambda: run(state(), method())}, 200).values()
         print(
-            f"{case.__name__}, {STEPS} steps: {1e3 * again:.3f} ms with records seen before, anew {anew / again:.1f} x"
+            f"{case.__name__}, {STEPS} steps: {1e3 * again:.3f} ms with known records, anew {anew / again:.1f} x"
         )
 
 
