@@ -306,6 +306,6 @@ class Solution:
 
     def save(self, path: Any) -> None:
         """Write the rows and all that `carom.resume` needs to a netCDF file, replacing it atomically."""
-        from carom.files.storage import save
+        from carom.files.writing import save
 
         save(self, path)

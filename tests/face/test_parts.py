@@ -16,8 +16,8 @@ import xarray
 
 import carom
 from carom.cli import runs
-from carom.files import storage
 from carom.files import whole_files as files
+from carom.files import writing
 from carom.files.parts import Parts, resume_to, simulate_to
 from carom.files.storage import part_files
 from carom.running.run import prepare
@@ -156,7 +156,7 @@ def test_parts_left_behind_by_a_finished_run_are_not_taken_for_another(tmp_path)
     keep = begun(path, n=3)
     chain, state = carom.models.newtons_cradle(3)
     sol = carom.simulate(chain, state, carom.TailoredTheta(), t1=10.0, h=0.5)
-    files.write(storage.with_carry(sol, keep.run_id), path)
+    files.write(writing.with_carry(sol, keep.run_id), path)
     assert same_rows(carom.load(path), sol)
     small(path=path)
     assert [p.name for p in tmp_path.iterdir()] == ["run.nc"]

@@ -15,8 +15,8 @@ import pytest
 import xarray
 
 import carom
-from carom.files import storage
 from carom.files import whole_files as files
+from carom.files import writing
 from carom.files.whole_files import _MARK
 from carom.running import asking
 
@@ -135,7 +135,7 @@ def test_a_file_that_declares_more_than_it_holds_is_refused(path):
     with h5py.File(path, "a") as file:
         file.create_dataset("huge", shape=(201, 10**9), dtype=float)
     image = path.read_bytes()
-    path.write_bytes(image + _MARK + storage.hashlib.sha256(image).hexdigest().encode() + b"\n")
+    path.write_bytes(image + _MARK + writing.hashlib.sha256(image).hexdigest().encode() + b"\n")
     assert "declares 1.61e+12 bytes" in refusals(path)
 
 

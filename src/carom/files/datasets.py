@@ -11,16 +11,18 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas
 import xarray
 
 from carom._config import __version__
 from carom.plain import describe
-from carom.solution import Solution
 from carom.systems.contact_rows import laws_of
 from carom.systems.system import System
+
+if TYPE_CHECKING:
+    from carom.solution import Solution
 
 _SHARED = {
     "coordinate": ("q", "v", "v_minus"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -13,7 +13,9 @@ from carom.arguments import names_of
 from carom.files.identity import difference
 from carom.keep import Highest, Keeps, Places, Pushes
 from carom.running.functions import reading
-from carom.solution import Solution
+
+if TYPE_CHECKING:
+    from carom.solution import Solution
 
 _RECORDS = {"places": Places, "highest": Highest, "pushes": Pushes}
 _PREFIX = "kept."

@@ -16,7 +16,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from carom.files import storage
+from carom.files import storage, writing
 from carom.files import whole_files as files
 from carom.files.datasets import gone_on, notes_of
 from carom.files.resuming import going_on
@@ -42,7 +42,7 @@ class Parts:
         if not every > 0:
             msg = f"the time between parts must be positive, got {every} s"
             raise ValueError(msg)
-        self.path, self.every = storage.run_path(path), float(every)
+        self.path, self.every = writing.run_path(path), float(every)
         self.folder = storage.parts_folder(self.path)
         self.lock = files.Lock(self.folder / "lock", self.path)
         self.run_id, self.number, self.known = uuid4().hex, 1, np.zeros(0)
@@ -81,7 +81,7 @@ class Parts:
         """Write the rows that no part holds yet, and the carry."""
         solution = run.solution()
         solution.notes = self.notes
-        data = storage.with_carry(solution, self.run_id)
+        data = writing.with_carry(solution, self.run_id)
         t = data["time"].to_numpy()
         n = min(len(t), len(self.known))
         differing = np.flatnonzero(t[:n] != self.known[:n])
@@ -111,7 +111,7 @@ class Parts:
     def finish(self, solution: Solution) -> Solution:
         """Write the whole run as one file and remove the parts."""
         solution.notes = self.notes
-        data = storage.with_carry(solution, self.run_id)
+        data = writing.with_carry(solution, self.run_id)
         solution.notes = notes_of(data.attrs)
         files.write(data, self.path, through=self.folder)
         shutil.rmtree(self.folder, ignore_errors=True)

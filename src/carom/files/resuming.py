@@ -23,13 +23,13 @@ from carom.files.storage import (
     Loaded,
     is_carry,
     merged,
-    named_leaves,
     newest,
     parts_folder,
     start_of,
     unfinished_parts,
     whole,
 )
+from carom.files.writing import named_leaves
 from carom.methods.base import AbstractMethod
 from carom.models.registry import build, registry
 from carom.pairs import Capacity
