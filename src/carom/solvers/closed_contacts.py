@@ -80,7 +80,11 @@ class Closed(eqx.Module):
 
     def scattered(self, x: Float[Array, "b R B"], onto: Float[Array, " m"]) -> Float[Array, " m"]:
         """All rows of the problem with theirs, from blocks."""
-        return jax.lax.fori_loop(0, self.used, lambda k, onto: put_rows(*block_of((self.row, x), k), onto), onto)
+
+        def put(k: Array, onto: Array) -> Array:
+            return put_rows(block_of(self.row, k), block_of(x, k), onto)
+
+        return jax.lax.fori_loop(0, self.used, put, onto)
 
     def over(
         self, task: AbstractTask, P: tuple[Array, ...], u: Array, seen: Array | None = None
