@@ -1,5 +1,7 @@
 """Solvers of many contacts without a matrix: what they find, how soon, and that it stays found."""
 
+import gc
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -32,7 +34,8 @@ def test_closed_contacts_are_brought_together_and_taken_back(closed):
     count, W = blocks.count, BodyDirections((blocks,), BODIES)
     data = {"c": jnp.ones(count), "active": active, "friction": jnp.zeros(count), "limits": jnp.zeros((0, 2))}
     problem = contact_problem(W, W.over(jnp.asarray(0.5)), Laws([(count, 0)]), **data)
-    group, P = Closed.of(W, 0, problem, slice(0, count), jnp.ones((BODIES, 1))), jnp.arange(1.0, 1.0 + count)
+    P = jnp.arange(1.0, 1.0 + count)
+    group = Closed.of(W, 0, problem, slice(0, count), jnp.ones((BODIES, 1)))
     number = np.asarray(group.row)[: int(group.used), 0]
     assert sorted(number[number < count].tolist()) == sorted(closed)
     assert all(len({int(i) >= BODIES // 2 for i in block[block < count]}) == 1 for block in number)
@@ -55,7 +58,7 @@ def _rounds(sweeps, P):
     x, old = jax.lax.fori_loop(0, 3, lambda _, at: sweeps.sweep(*at, jnp.asarray(0.3))[:2], (x, old))
     x, _, *products = sweeps.round(x, old, jnp.asarray(0.2), old[1], 0.4)
     x = sweeps.fresh(x)
-    return sweeps.impulses(x), x[1], sweeps.residual(x), *products
+    return sweeps.impulses(x), x[1], sweeps.residual(x), *sweeps.pushed(x), *products
 
 
 def test_kernels_of_a_gpu_find_what_other_devices_find(monkeypatch):
@@ -85,6 +88,16 @@ def test_kernels_serve_the_lanes_of_a_batch(monkeypatch):
     for k in range(2):
         for found, wanted in zip(lanes, single(P[k]), strict=True):
             np.testing.assert_allclose(found[k], wanted, rtol=1e-12, atol=1e-13)
+
+
+def test_no_lists_of_a_run_stay_in_memory_when_its_solution_is_gone():
+    method = carom.MoreauMidpoint(solver=carom.AcceleratedGaussSeidel())
+    sol = carom.simulate(*carom.models.disks_in_box(53), method, t1=0.02, h=0.02)
+    of_walls = sol.carry.pairs.force[1].shape
+    assert of_walls == (2, 3 * 53)
+    del sol
+    gc.collect()
+    assert not any(x.shape == of_walls for x in jax.live_arrays())
 
 
 @pytest.fixture(scope="module")

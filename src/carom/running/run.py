@@ -92,10 +92,12 @@ class Run:
         lean = leaner(problem.method) if axes is None else None
         if lean is not None and self.whole.kind.key not in needed_rescue:
             self.frozen = split(fixed._replace(method=lean))
-        concrete = problem.method.concrete_init
-        self.compiled_start = None if concrete else start
-        self._carry = begin(problem, start, axes) if concrete and carry is None else carry
-        self.axes, self.rows = axes, rows
+        self.axes, self.rows, self._carry = axes, rows, carry
+        self.compiled_start = start
+        if problem.method.concrete_init or start.pairs is not None:  # lists are large: a chunk holds them once
+            if carry is None:
+                self._carry = begin(problem, start, axes) if problem.method.concrete_init else self.carry
+            self.start, self.compiled_start = start._replace(pairs=None), None
         self.keeping = None if problem.keeps is None else Keeping(problem.keeps, len(stores))
         self.lanes = None if axes is None else len(stores)
         self.attempts = int(min(max(_FIRST_NUMBERS / start.state.q.size, 4), 512))

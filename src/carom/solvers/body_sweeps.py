@@ -15,7 +15,7 @@ from carom.solvers.body_directions import BodyDirections, added
 from carom.solvers.closed_contacts import Closed
 from carom.solvers.contact_problem import TINY, ContactProblem
 from carom.solvers.sweeps import AbstractSweeps
-from carom.solvers.tasks import Look, Push, Relax
+from carom.solvers.tasks import Look, Meet, Push, Relax
 
 Iterate = tuple[tuple[Array, ...], Array]
 
@@ -25,6 +25,7 @@ class BodySweeps(AbstractSweeps):
 
     W: BodyDirections
     groups: tuple[Closed, ...]
+    diagonal: Float[Array, " m"]
     root_M: Float[Array, "N f"]
 
     @classmethod
@@ -34,11 +35,11 @@ class BodySweeps(AbstractSweeps):
         for k, group in enumerate(W.groups):
             found.append(closed.of(W, k, problem, slice(first, first + group.count), root_M))
             first += group.count
-        return cls(W, tuple(found), root_M)
+        return cls(W, tuple(found), problem.diagonal, root_M)
 
     def start(self, P: Array) -> Iterate:
         """Impulses in blocks, and the velocities they bring about."""
-        return self._with_velocities(tuple(group.gathered(P) for group in self.groups))
+        return self._with_velocities(tuple(group.gathered(jnp.sqrt(self.diagonal) * P) for group in self.groups))
 
     def sweep(self, x: Iterate, old: Iterate, beta: Array) -> tuple[Iterate, Iterate, Array, Array]:
         """After all colours, one after the other."""
@@ -68,14 +69,19 @@ class BodySweeps(AbstractSweeps):
 
     def impulses(self, x: Iterate) -> Array:
         """The impulses in their order."""
-        found = jnp.zeros(sum(group.count * (1 + group.directions) for group in self.W.groups))
-        for group, P in zip(self.groups, x[0]):
-            found = group.scattered(P, found)
-        return found
+        return self._in_rows(x[0]) / jnp.sqrt(self.diagonal)
 
-    def pushed(self, x: Iterate) -> Array:
-        """The velocities of bodies."""
-        return (x[1] / self.root_M).ravel()
+    def pushed(self, x: Iterate) -> tuple[Array, Array]:
+        """The velocities of bodies, and of closed contacts: who asks them need not hold all directions for it."""
+        met = tuple(group.over(Meet(), (P,), x[1])[0][0] for group, P in zip(self.groups, x[0]))
+        return (x[1] / self.root_M).ravel(), self._in_rows(met) * jnp.sqrt(self.diagonal)
+
+    def _in_rows(self, blocks: tuple[Array, ...]) -> Array:
+        """Rows of the problem, from blocks."""
+        found = jnp.zeros_like(self.diagonal)
+        for group, x in zip(self.groups, blocks):
+            found = group.scattered(x, found)
+        return found
 
     def _with_velocities(self, P: tuple[Array, ...]) -> Iterate:
         u = jnp.zeros((self.W.bodies, self.W.dof))

@@ -34,7 +34,7 @@ _MOST = 2**19  # on other devices, where every round of a loop costs time
 class Closed(eqx.Module):
     """The closed contacts of a group: of each colour its first block and how many it fills, at most `room`.
 
-    Their rows in the problem, what a round takes, and the diagonal of the problem.
+    Their rows in the problem, and what a round takes.
 
     Bodies of all sides stand one after the other: a block gathers and scatters once.
     """
@@ -42,7 +42,6 @@ class Closed(eqx.Module):
     spans: tuple[Int[Array, " 2"], ...]
     row: Int[Array, "b R B"]
     places: Places
-    diagonal: Float[Array, " m"]
     room: int = eqx.field(static=True)
 
     @classmethod
@@ -54,7 +53,7 @@ class Closed(eqx.Module):
 
         def block(at: Array) -> Any:
             row = W.places(k, at)
-            root = _root(problem.diagonal, row)
+            root = jnp.sqrt(_taken(problem.diagonal, row, 1.0))
             bodies = [_taken(side.body, at, N).astype(jnp.int32) for side in own.sides]
             masses = [_taken(root_M, body, 1.0).T for body in bodies]
             rows = [
@@ -68,25 +67,24 @@ class Closed(eqx.Module):
 
         row, places = cls.each_block(block, jnp.sum(filled), number)
         spans = jnp.stack([jnp.cumsum(filled) - filled, filled], axis=1).astype(jnp.int32)
-        return cls(tuple(spans), row, places, problem.diagonal, -(-max(own.colours.sizes, default=0) // B))
+        return cls(tuple(spans), row, places, -(-max(own.colours.sizes, default=0) // B))
 
     @property
     def used(self) -> Int[Array, ""]:
         """Blocks in use."""
         return jnp.sum(self.spans[-1])
 
-    def gathered(self, P: Float[Array, " m"]) -> Float[Array, "b R B"]:
-        """Their impulses, in blocks."""
-        return self.each_block(lambda row: _taken(P, row) * _root(self.diagonal, row), self.used, self.row)
+    def gathered(self, x: Float[Array, " m"]) -> Float[Array, "b R B"]:
+        """Their entries of all rows of the problem, in blocks."""
+        return self.each_block(lambda row: _taken(x, row), self.used, self.row)
 
-    def scattered(self, P: Float[Array, "b R B"], onto: Float[Array, " m"]) -> Float[Array, " m"]:
-        """All impulses of the problem with theirs, from blocks."""
-        return jax.lax.fori_loop(0, self.used, lambda k, onto: self.put(block_of((self.row, P), k), onto), onto)
+    def scattered(self, x: Float[Array, "b R B"], onto: Float[Array, " m"]) -> Float[Array, " m"]:
+        """All rows of the problem with theirs, from blocks."""
 
-    def put(self, own: tuple[Array, Array], onto: Float[Array, " m"]) -> Float[Array, " m"]:
-        """All impulses with those of rows."""
-        row, P = own
-        return onto.at[row].set(P / _root(self.diagonal, row), mode="drop")
+        def put(k: Array, onto: Array) -> Array:
+            return put_rows(block_of(self.row, k), block_of(x, k), onto)
+
+        return jax.lax.fori_loop(0, self.used, put, onto)
 
     def over(
         self, task: AbstractTask, P: tuple[Array, ...], u: Array, seen: Array | None = None
@@ -154,9 +152,9 @@ def _pushed(u: Float[Array, "N f"], block: Places, dP: Columns) -> Float[Array, 
     return u.at[block.body].add(push, mode="drop", unique_indices=True)
 
 
-def _root(diagonal: Array, row: Array) -> Array:
-    """S of rows."""
-    return jnp.sqrt(_taken(diagonal, row, 1.0))
+def put_rows(row: Array, x: Array, onto: Float[Array, " m"]) -> Float[Array, " m"]:
+    """All rows with others in their place."""
+    return onto.at[row].set(x, mode="drop")
 
 
 def _taken(x: Array, at: Array, fill: float = 0.0) -> Array:

@@ -23,7 +23,8 @@ _LITTLE = 1e-10  # damping that a second iteration makes up for
 class ContactResult(eqx.Module):
     """What a solver found; `unsolved` where it is the best of what was not good enough, and the step goes on.
 
-    `pushed` are the velocities that the impulses bring about, where a solver knows them.
+    `pushed` are the velocities that the impulses bring about, and G P + c of closed contacts, where a solver knows
+    them.
     """
 
     P: Float[Array, " m"]
@@ -31,7 +32,7 @@ class ContactResult(eqx.Module):
     iterations: Array
     status: Array
     unsolved: Array | None = None
-    pushed: Array | None = None
+    pushed: tuple[Array, Array] | None = None
 
     def after(self, before: Array) -> ContactResult:
         """This result of a repeated solve, in need of rescue if the one before, of the given status, was."""

@@ -48,8 +48,8 @@ class BodyDescent(AbstractSweeps):
         """The impulses in their order."""
         return self.contacts.impulses(x[:2])
 
-    def pushed(self, x: Any) -> Array:
-        """The velocities of bodies."""
+    def pushed(self, x: Any) -> tuple[Array, Array]:
+        """The velocities of bodies and of closed contacts."""
         return self.contacts.pushed(x[:2])
 
 

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from carom.solvers.closed_contacts import Closed
+from carom.solvers.closed_contacts import Closed, put_rows
 from carom.solvers.tasks import AbstractTask, Places
 
 T = TypeVar("T")
@@ -68,9 +68,9 @@ class Fused(Closed):
             at = _colour((task, self.places, span, seen), at, programs, _PLATFORM == "cpu")
         return at.P, at.u, list(task.joined(at.counts, axis=1))
 
-    def scattered(self, P: Float[Array, "b R B"], onto: Float[Array, " m"]) -> Float[Array, " m"]:
-        """All impulses of the problem with theirs, from blocks."""
-        return self.put((self.row, P), onto)
+    def scattered(self, x: Float[Array, "b R B"], onto: Float[Array, " m"]) -> Float[Array, " m"]:
+        """All rows of the problem with theirs, from blocks."""
+        return put_rows(self.row, x, onto)
 
     @staticmethod
     def ahead(u: Array, old: Array, beta: Array) -> tuple[Array, Array]:

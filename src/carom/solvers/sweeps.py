@@ -32,6 +32,6 @@ class AbstractSweeps(eqx.Module):
     def impulses(self, x: Any) -> Array:
         """The impulses of the problem."""
 
-    def pushed(self, x: Any) -> Array | None:
-        """The velocities of bodies that they bring about, where these are known."""
+    def pushed(self, x: Any) -> tuple[Array, Array] | None:
+        """The velocities of bodies that they bring about, and G P + c of closed contacts, where these are known."""
         del x

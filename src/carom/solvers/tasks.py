@@ -32,10 +32,13 @@ class Places(eqx.Module):
 
     def wanted(self, P: Columns, own: list[Columns], held: Held, r: Array | float = 1.0) -> list[Array]:
         """prox(P - r (W u + c)), with the velocities of the own bodies."""
-        gamma = velocity_of(self.rows, own)
-        x = [p - r * (g + c) for p, g, c in zip(P, gamma, self.c)]
+        x = [p - r * g for p, g in zip(P, self.velocity(own))]
         normal = held(jnp.where(x[0] > 0, x[0], 0.0))
         return [normal, *map(held, _within(x[1:], self.friction * normal))]
+
+    def velocity(self, own: list[Columns]) -> list[Array]:
+        """W u + c, with the velocities of the own bodies."""
+        return [g + c for g, c in zip(velocity_of(self.rows, own), self.c)]
 
     def push(self, dP: Columns) -> list[list[Array]]:
         """What impulses are to the bodies, side by side."""
@@ -90,6 +93,19 @@ class Push(AbstractTask):
         """Velocities."""
         del places, own, held
         return P, P[0], counts
+
+
+class Meet(AbstractTask):
+    """Relative velocities, in place of impulses."""
+
+    sets = True
+
+    def __call__(
+        self, places: Places, P: tuple[Columns, ...], own: list[Columns], counts: Columns, held: Held
+    ) -> Found:
+        """W u + c."""
+        del held
+        return (places.velocity(own),), P[0], counts
 
 
 class Look(AbstractTask):

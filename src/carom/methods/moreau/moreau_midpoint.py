@@ -162,11 +162,11 @@ class MoreauMidpoint(AbstractMethod):
         if system.has_joint_friction:
             own = OwnLimits(system, t_M, q_M, u, h, rows.laws.bilateral)
             problem, result = with_own_limits(self.solver, problem, result, own)
-        pushed = W_M.force(result.P) if result.pushed is None else result.pushed
+        pushed, gamma = result.pushed or (W_M.force(result.P), None)
         u_E = u + du + pushed  # (15)
         q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))  # (21)
         if system.pairs is not None:
-            gamma = rows.W.velocity(pushed) + problem.c
+            gamma = rows.W.velocity(pushed) + problem.c if gamma is None else gamma
             info = summary(rows, problem, result, gamma)
             depths = (info.extra["penetration"], info.extra["mean_penetration"])
             pairs = system.pairs.after(rows.W, result.P / h, result.unsolved, depths)
