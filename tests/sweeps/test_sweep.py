@@ -122,8 +122,9 @@ def test_times_and_steps_may_be_arrays_or_functions_of_the_parameters():
 
 
 @pytest.mark.slow
-def test_the_core_of_a_sweep_imports_without_xarray():
-    code = "import sys; sys.modules['xarray'] = None; import carom.sweeps.sweep, carom.sweeps.tools"
+def test_the_core_of_a_sweep_imports_without_xarray_and_without_scipy():
+    code = "import sys; sys.modules['xarray'] = None; import carom.sweeps.sweep; assert 'scipy' not in sys.modules"
+    code += "; import carom.sweeps.tools"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
