@@ -49,6 +49,17 @@ def test_cells_equal_single_runs_bit_for_bit(grid):
         assert int(cell.steps) == 300
 
 
+def placed(k, c):
+    """At rest, at places that take some arithmetic."""
+    return carom.System(1.0), carom.State([2.4 + k / 5, (k / 3) * (c / 7), k + 0.1 + 0.3, 1 / k / c], np.zeros(4))
+
+
+def test_a_builder_computes_as_python_does():
+    k, c = np.random.default_rng(0).uniform(0.5, 3.0, (2, 200))
+    data = carom.sweep(placed, carom.Cases(k=k, c=c), METHOD, t1=0.02, h=0.02, batch=200)
+    assert np.array_equal(data.final_q, np.transpose([2.4 + k / 5, (k / 3) * (c / 7), k + 0.1 + 0.3, 1 / k / c]))
+
+
 def test_a_cell_whose_numbers_are_refused_has_nan_and_a_message(grid):
     bad, good = grid.sel(restitution=1.2), grid.drop_sel(restitution=1.2)
     assert (bad.status == -1).all()
@@ -122,8 +133,9 @@ def test_times_and_steps_may_be_arrays_or_functions_of_the_parameters():
 
 
 @pytest.mark.slow
-def test_the_core_of_a_sweep_imports_without_xarray():
-    code = "import sys; sys.modules['xarray'] = None; import carom.sweeps.sweep, carom.sweeps.tools"
+def test_the_core_of_a_sweep_imports_without_xarray_and_without_scipy():
+    code = "import sys; sys.modules['xarray'] = None; import carom.sweeps.sweep; assert 'scipy' not in sys.modules"
+    code += "; import carom.sweeps.tools"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

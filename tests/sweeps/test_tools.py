@@ -122,37 +122,41 @@ def test_random_draws_give_quantiles_and_an_error_that_tells_the_truth():
     assert len(carom.plots.draws(data, "final_q").axes) == 2
 
 
-def valve_maxima(flow, returns):
-    """Maxima of the lift by SciPy, event by event."""
+def valve_turns(flow, returns):
+    """Maxima of the lift, the minima before them (0 at the seat) and the end of the time, by SciPy, event by event."""
 
     def rates(t, y):
         del t
         return [y[1], -1.25 * y[1] - y[0] - 10.0 + y[2], 20.0 * (flow - y[0] * np.sqrt(max(y[2], 0.0)))]
 
-    seat, top = lambda t, y: y[0], lambda t, y: y[1]
-    seat.terminal, seat.direction, top.direction = True, -1, -1
-    t, y, found = 0.0, [0.2, 0.0, 0.0], []
-    while len(found) < returns:
-        run = solve_ivp(rates, (t, t + 400.0), y, "DOP853", rtol=1e-12, atol=1e-13, events=[seat, top])
-        found += [place[0] for when, place in zip(run.t_events[1], run.y_events[1]) if when > 1e-9]
+    seat, turn = lambda t, y: y[0], lambda t, y: y[1]
+    seat.terminal, seat.direction = True, -1
+    t, y, tops, lows = 0.0, [0.2, 0.0, 0.0], [], []
+    while len(tops) < returns:
+        run = solve_ivp(rates, (t, t + 400.0), y, "DOP853", rtol=1e-12, atol=1e-13, events=[seat, turn])
+        for when, place in zip(run.t_events[1], run.y_events[1]):
+            if when > 1e-9:
+                (tops if rates(when, place)[1] < 0 else lows).append(place[0])
         t, y = run.t[-1], [0.0, -0.8 * run.y[1, -1], run.y[2, -1]]
-    return np.array(found[:returns]), t
+        lows.append(0.0)
+    return np.array(tops[:returns]), np.array(lows[: returns - 1]), t
 
 
 @pytest.mark.slow
-def test_the_maxima_of_a_relief_valve_are_those_of_a_reference():
+def test_the_maxima_and_minima_of_a_relief_valve_are_those_of_a_reference():
     flows = np.array([1.7, 4.46])
-    exact = [valve_maxima(flow, 30) for flow in flows]
+    exact = [valve_turns(flow, 30) for flow in flows]
     data = carom.sweep(
         lambda flow: carom.models.relief_valve(flow=flow),
         carom.Grid(flow=flows),
         carom.EventCapturing(carom.explicit(5)),
-        t1=max(t for _, t in exact) + 1.0,
+        t1=max(t for _, _, t in exact) + 1.0,
         stepping=carom.Adaptive(1e-10, 1e-10),
-        keep={"top": carom.keep.section(lambda q, v: v[0], "falling", last=100)},
+        keep={name: carom.keep.section(lambda q, v: v[0], name, last=200) for name in ("falling", "rising")},
     )
-    for found, (maxima, _) in zip(data.top_q.values[..., 0], exact):
-        assert np.abs(found[np.isfinite(found)][:30] - maxima).max() < 1e-7
+    for turns, wanted in zip((data.falling_q, data.rising_q), zip(*exact)):
+        for found, one in zip(turns.values[..., 0], wanted):
+            assert np.abs(found[np.isfinite(found)][: len(one)] - one).max() < 1e-7
 
 
 def pushed(upper_rate, lower_rate, wall, damping, restitution):

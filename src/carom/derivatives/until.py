@@ -50,7 +50,7 @@ class AbstractUntil(eqx.Module):
 class Section(AbstractUntil):
     """The end of a run where a function of the motion changes its sign for the `count`-th time.
 
-    A start on the section is no crossing. A jump of velocities across the section is none either.
+    A start on the section is no crossing. An impact that turns the velocity across the section is one, at its time.
 
     Args:
         f: function of (t, q, v), (q, v) or (q).

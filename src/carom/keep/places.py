@@ -159,8 +159,9 @@ class Crossings(eqx.Module):
 class Section(AbstractKeep):
     """The states where a function of the motion changes its sign, located on the interpolant of the step.
 
-    Looked at are four points of every step, and between them the turning points of the function. A jump of velocities
-    across the section is no crossing: the motion does not lie on the section there.
+    Looked at are four points of every step, and between them the turning points of the function. An impact that turns
+    the velocity across the section counts: at its time and its coordinates, with some velocity between both limits;
+    not with a method that tells the left limit of the velocity (`Info.v_minus`).
 
     Args:
         f: function of (t, q, v), (q, v) or (q).

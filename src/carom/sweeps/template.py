@@ -31,6 +31,7 @@ from carom.systems.system import System
 
 _NUMBERS = (jax.Array, np.ndarray, np.generic, float)
 _AS_WRITTEN = {"xla_backend_optimization_level": 0}  # numbers as NumPy would compute them, without fused products
+_ON_PROCESSORS = _AS_WRITTEN | {"xla_disable_hlo_passes": "algsimp"}  # nor `k / 5` as `0.2 * k`
 _STATE_BYTES = 400  # of a run per coordinate, about: state, memory of the method, temporary arrays
 _LANEWISE_CELLS = 32  # at least; they fill half of a block
 _LANEWISE_BYTES = 8000  # of a lane at most
@@ -126,7 +127,8 @@ class Template:
         self.axes = [0 if varies else None for varies in depends[: len(shapes[0])]]
         axes = self.axes + [0] * (len(depends) - len(self.axes))
         every = jax.vmap(jax.extend.core.jaxpr_as_fun(traced), out_axes=axes)
-        self.prepared = jax.jit(every, compiler_options=_AS_WRITTEN)
+        options = _ON_PROCESSORS if platform() == "cpu" else _AS_WRITTEN
+        self.prepared = jax.jit(every, compiler_options=options)
 
     def _traced(self, numbers: dict[str, Array]) -> tuple[list[Array], Any]:
         """The numbers of a cell; everything else is noted here."""
