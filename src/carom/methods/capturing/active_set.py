@@ -138,6 +138,11 @@ class Point(eqx.Module):
         """Velocities moved along M^{-1} W^T until held rows have no relative velocity."""
         return v - self.M_inv_W @ multipliers(self.G, self.gamma, rows)
 
+    def brought_to_rest(self, v: Array, modes: Modes) -> Array:
+        """Velocities after impulses that leave held rows without relative velocity, with the friction that slides."""
+        slides = self.sliding(modes)
+        return v - slides.columns(self.M_inv_W) @ multipliers(slides.columns(self.G), self.gamma, modes.held)
+
 
 class Piece(eqx.Module):
     """One Runge-Kutta step with constant modes; impulses and their work by row, multipliers by stage and row.

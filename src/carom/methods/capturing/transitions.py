@@ -59,8 +59,11 @@ def unmoved(at: Point, closed: Array, v: Array) -> Array:
     return closed & (jnp.abs(at.gamma[: closed.size]) <= _still(at, v))
 
 
-def closing(at: Point, modes: Modes, candidates: Array, held: Array, v: Array, window: Array) -> Modes:
-    """The modes after an impact; contacts stay that are held by an impulse, have no velocity, or fly too shortly."""
+def closing(at: Point, modes: Modes, candidates: Array, held: Array, v: Array, window: Array) -> tuple[Modes, Array]:
+    """The modes after an impact; contacts stay that are held by an impulse, have no velocity, or fly too shortly.
+
+    The second are contacts among them that would have to pull: they leave at once, with what restitution gives them.
+    """
     n = candidates.size
     rate = at.gamma[:n]
     still = _still(at, v)
@@ -72,7 +75,7 @@ def closing(at: Point, modes: Modes, candidates: Array, held: Array, v: Array, w
     brief = rate <= 0.5 * _BRIEF * window * down
     below = at.gap * down <= -0.5 * rate * rate
     closed = resting | (candidates & (down > 0) & (brief | below))
-    return Modes(closed, stuck, heading, modes.laws)
+    return Modes(closed, stuck, heading, modes.laws), resting & (pressed.lam[:n] < 0)
 
 
 def jolted(at: Point, modes: Modes) -> Array:
