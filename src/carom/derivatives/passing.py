@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple, NoReturn
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +19,7 @@ from carom.running.compiled import compiled, needed_rescue, remember_rescue, spl
 from carom.running.progress import Progress
 from carom.running.signals import look
 from carom.state import SimulationError, State, Status
+from carom.systems.system import System
 
 _UNKNOWN = 1e-6  # of the coordinates: their error where nothing is known about it
 
@@ -147,4 +149,24 @@ def told_of(asked: Asked, numbers: Any, run: Passed, rough: Passed | None) -> li
     told = doubts(run.watch, end, gaps if ends_there else np.zeros(0), error, float(asked.t1) - t0, t0, ends_there)
     if rough is not None and int(rough.watch.order) != int(run.watch.order):
         told.append("a coarser run has other events, or in another order: the derivative may be another one nearby")
-    return told
+    return told + [
+        f"{name} makes friction that is exactly zero now, whose direction is not known where slip turns round: the "
+        f"derivative by it may be wrong"
+        for name in _of_no_friction(asked, numbers, system)
+    ]
+
+
+def _of_no_friction(asked: Asked, numbers: Any, system: System) -> list[str]:
+    """The parameters that change coefficients and limits of friction which are zero."""
+    if np.all(np.asarray(_frictions(system)) != 0):
+        return []
+    values, pull = jax.vjp(lambda numbers: _frictions(built(asked.build, numbers)[0]), numbers)
+    moving = jax.tree_util.tree_leaves_with_path(pull(jnp.where(values == 0, 1.0 + jnp.arange(values.size), 0.0))[0])
+    return [f"parameters{jax.tree_util.keystr(path)}" for path, x in moving if np.any(np.asarray(x) != 0)]
+
+
+def _frictions(system: System) -> Array:
+    """All coefficients and limits of friction that are numbers."""
+    found = [group.friction for group in system.contact_groups if group.has_friction]
+    found += [group.limit for group in system.friction_groups if eqx.is_array(group.limit) and group.limit.ndim < 2]
+    return jnp.concatenate([jnp.zeros(0), *(jnp.ravel(x) for x in found)])
