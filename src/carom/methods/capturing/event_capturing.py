@@ -320,9 +320,9 @@ class EventCapturing(AbstractMethod):
         impact = theta_step(system, state, window, self.theta, taking_part, jnp.zeros(laws.rows), self.solver)
         t, P = state.t + window, impact.result.P
         at = survey(system, t, impact.q, impact.v)
-        resting = taking_part | unmoved(at, modes.closed, impact.v) if self.impacts == "sequential" else taking_part
-        new, leaves = closing(at, modes, resting, modes.closed & (P[:n] > 0), impact.v, window)
-        firm = Modes(new.closed & ~leaves, new.stuck, new.heading, laws)
+        speeds = jnp.maximum(jnp.abs(state.v), jnp.abs(impact.v))
+        resting = taking_part | unmoved(at, modes.closed, speeds) if self.impacts == "sequential" else taking_part
+        new, firm = closing(at, modes, resting, modes.closed & (P[:n] > 0), speeds, window)
         q, v = impact.q, moving_as(at.held_still(impact.v, new.held), at.brought_to_rest(impact.v, firm))
         if self.projection:
             q, v = onto_active(system, t, q, v, at, firm.held, start.point.gaps_kept(modes.closed))
