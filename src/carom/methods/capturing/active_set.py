@@ -323,9 +323,12 @@ class Scaled(AbstractEquations):
         return jnp.linalg.solve(jax.jacfwd(lambda y: self.residual(y)[0])(x), r)
 
     def size(self, d: Array, x: Array) -> Array:
-        """Largest update."""
-        del x
-        return jnp.max(jnp.abs(d) / self.scale)
+        """Largest update; relative to the unknowns where these are beyond their sizes: at first nothing may move."""
+        s, n, m = self.stages.tableau.b.size, self.stages.state.q.size, self.stages.state.v.size
+        ends = (s * n, s * (n + m))
+        kinds = zip(jnp.split(d / self.scale, ends), jnp.split(x / self.scale, ends))
+        top = lambda y: jnp.max(jnp.abs(y), initial=0.0)  # noqa: E731
+        return jnp.max(jnp.stack([top(a) / jnp.maximum(top(b), 1.0) for a, b in kinds]))
 
 
 def onto_active(
