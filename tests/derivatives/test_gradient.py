@@ -220,6 +220,16 @@ def test_a_derivative_by_friction_that_is_exactly_zero_is_warned_of(mu, warned):
 
 
 @pytest.mark.slow
+def test_a_closing_that_a_restitution_of_zero_would_delay_is_warned_of():
+    numbers, closes = {"height": 1.0, "restitution": 0.0}, carom.Event(0, "closes")
+    with pytest.warns(UserWarning, match=r"\['restitution'\] makes a restitution that is exactly zero"):
+        found = carom.sensitivity(
+            carom.models.bouncing_ball, numbers, _CAPTURING, t1=4.0, h=0.05, until=closes, check=False
+        )
+    assert found.jacobian.t["height"] == pytest.approx(0.5 * float(found.state.t), abs=1e-6)
+
+
+@pytest.mark.slow
 def test_a_coarser_run_with_other_events_is_warned_of():
     parameters = {"A": 1.0, "d": 1.0 - 5e-5, "e": 0.5}  # an amplitude that only the finer steps keep
     with pytest.warns(UserWarning, match="a coarser run has other events"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 import equinox as eqx
@@ -12,6 +13,7 @@ from jaxtyping import Array
 
 from carom.derivatives.asked import Asked, built, carry_with, course_with, scale
 from carom.derivatives.final import ended, refusal
+from carom.derivatives.until import Event
 from carom.derivatives.walk import Line, first_carry, walk
 from carom.derivatives.watch import Watch, doubts
 from carom.methods.base import Derivative
@@ -149,18 +151,26 @@ def told_of(asked: Asked, numbers: Any, run: Passed, rough: Passed | None) -> li
     told = doubts(run.watch, end, gaps if ends_there else np.zeros(0), error, float(asked.t1) - t0, t0, ends_there)
     if rough is not None and int(rough.watch.order) != int(run.watch.order):
         told.append("a coarser run has other events, or in another order: the derivative may be another one nearby")
-    return told + [
-        f"{name} makes friction that is exactly zero now, whose direction is not known where slip turns round: the "
-        f"derivative by it may be wrong"
-        for name in _of_no_friction(asked, numbers, system)
-    ]
+    return (
+        told
+        + [
+            f"{name} makes friction that is exactly zero now, whose direction is not known where slip turns round: the "
+            f"derivative by it may be wrong"
+            for name in _changing_zeros(asked, numbers, system, _frictions)
+        ]
+        + [
+            f"{name} makes a restitution that is exactly zero now: that the contact would close later is left out"
+            for name in _changing_zeros(asked, numbers, system, _restitutions)
+            if isinstance(asked.until, Event) and asked.until.kind == "closes"
+        ]
+    )
 
 
-def _of_no_friction(asked: Asked, numbers: Any, system: System) -> list[str]:
-    """The parameters that change coefficients and limits of friction which are zero."""
-    if np.all(np.asarray(_frictions(system)) != 0):
+def _changing_zeros(asked: Asked, numbers: Any, system: System, of: Callable[[System], Array]) -> list[str]:
+    """The parameters that change coefficients `of` the system which are zero."""
+    if np.all(np.asarray(of(system)) != 0):
         return []
-    values, pull = jax.vjp(lambda numbers: _frictions(built(asked.build, numbers)[0]), numbers)
+    values, pull = jax.vjp(lambda numbers: of(built(asked.build, numbers)[0]), numbers)
     moving = jax.tree_util.tree_leaves_with_path(pull(jnp.where(values == 0, 1.0 + jnp.arange(values.size), 0.0))[0])
     return [f"parameters{jax.tree_util.keystr(path)}" for path, x in moving if np.any(np.asarray(x) != 0)]
 
@@ -170,3 +180,8 @@ def _frictions(system: System) -> Array:
     found = [group.friction for group in system.contact_groups if group.has_friction]
     found += [group.limit for group in system.friction_groups if eqx.is_array(group.limit) and group.limit.ndim < 2]
     return jnp.concatenate([jnp.zeros(0), *(jnp.ravel(x) for x in found)])
+
+
+def _restitutions(system: System) -> Array:
+    """Those of all contacts."""
+    return jnp.concatenate([jnp.zeros(0), *(jnp.ravel(group.restitution) for group in system.contact_groups)])
