@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.arguments import UserFunction
 from carom.derivatives.asked import Asked, built, carry_with, course_with, scale
 from carom.derivatives.final import ended, refusal
 from carom.derivatives.until import Event
@@ -178,7 +178,8 @@ def _changing_zeros(asked: Asked, numbers: Any, system: System, of: Callable[[Sy
 def _frictions(system: System) -> Array:
     """All coefficients and limits of friction that are numbers."""
     found = [group.friction for group in system.contact_groups if group.has_friction]
-    found += [group.limit for group in system.friction_groups if eqx.is_array(group.limit) and group.limit.ndim < 2]
+    limits = [group.limit for group in system.friction_groups]
+    found += [limit for limit in limits if not isinstance(limit, UserFunction) and limit.ndim < 2]
     return jnp.concatenate([jnp.zeros(0), *(jnp.ravel(x) for x in found)])
 
 
