@@ -194,3 +194,36 @@ def test_derivatives_converge_with_the_order_of_the_method(tableau, order):
         p = jnp.asarray([1.0, stop, 0.6])
         errors = [np.max(np.abs(program(p, h) - jax.grad(truth)(p))) for h in sizes]
         assert np.polyfit(np.log(sizes), np.log(errors), 1)[0] >= order - 0.3
+
+
+def _swings_and_lands(p):
+    """A mass on a spring that meets a stop, which it leaves at once, and a block that lands sliding and stays."""
+    contacts = carom.Contacts(
+        lambda q, p: jnp.stack([p["stop"] - q[0], q[1]]),
+        slip_velocity=lambda q, v: jnp.stack([0 * v[0], v[2]]),
+        friction=jnp.stack([0.0, p["mu"]]),
+        restitution=jnp.stack([p["e"], p["e2"]]),
+    )
+    system = carom.System(1.0, lambda q, p: 0.5 * q[0] ** 2 + p["g"] * q[1], params=p, contacts=contacts)
+    return system, carom.State(jnp.stack([0.0, p["y"], 0.0]), jnp.stack([p["u"], 0.0, p["slide"]]))
+
+
+def _swung_and_landed(p):
+    hit, fall = jnp.arcsin(p["stop"] / p["u"]), jnp.sqrt(2 * p["y"] / p["g"])
+    after = 1.5 - hit
+    swings = p["stop"] * jnp.cos(after) - p["e"] * p["u"] * jnp.cos(hit) * jnp.sin(after)
+    slows = p["mu"] * p["g"]
+    return jnp.stack([swings, p["slide"] * 1.5 - slows * fall * (1.5 - fall) - 0.5 * slows * (1.5 - fall) ** 2])
+
+
+def test_derivatives_by_a_restitution_of_zero_are_those_of_its_growth():
+    def end(p):
+        method = carom.EventCapturing(carom.explicit(5))
+        found = carom.final_state(*_swings_and_lands(p), method, t1=1.5, stepping=carom.Adaptive(1e-9, 1e-11))
+        return found.state.q[jnp.asarray([0, 2])]
+
+    program, numbers = jax.jit(jax.jacrev(end)), {"u": 1.0, "e": 0.0, "e2": 0.0, "y": 0.4, "g": 9.81, "mu": 0.2}
+    for stop in (0.3, 0.5, 0.62, 0.9):
+        p = jax.tree.map(jnp.asarray, numbers | {"stop": stop, "slide": 4.0})
+        slopes, truth = program(p), jax.jacfwd(_swung_and_landed)(p)
+        assert all(np.max(np.abs(slopes[name] - truth[name])) <= 1e-7 for name in p)

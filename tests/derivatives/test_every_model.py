@@ -1,7 +1,7 @@
 """Runs of every method on every ready-made model: reverse is forward, forward is the difference of runs; or refused."""
 
 import warnings
-from functools import cache
+from functools import cache, partial
 
 import equinox as eqx
 import jax
@@ -17,6 +17,7 @@ from tests.test_every_method import SMALL_STEP, pairs
 
 STEPS = 50
 SIZES = (1e-4, 1e-6)  # of the differences, relative: the better ones count
+OVERCONSTRAINED = ("bricard",)  # 30 rows of rank 29: with hinges elsewhere there is no motion at all
 QUICK = ("dimer_chain-StormerVerlet",)
 EASIER = {
     "cubic_crystal": {"side": 3},
@@ -31,6 +32,7 @@ EASIER = {
 }
 STEP = SMALL_STEP | dict.fromkeys((name for name in EASIER if "crystal" in name or "packing" in name), 1e-7)
 STEP |= {"granular_layer": 1e-7, "layered_string": 1e-4, "inhomogeneous_wave": 1e-3, "flyball_governor": 1e-4}
+STEP |= {"newtons_cradle": 0.1}  # damping .3: coefficients of tailored methods grow with (damping / h)^2
 
 
 @cache
@@ -76,6 +78,15 @@ def program_of(system, state, method, h):
     return numbers, program
 
 
+def some_direction(model, numbers):
+    """A random change of all numbers that leaves times, and mechanisms that exist with their own hinges only."""
+    random = np.random.default_rng(1)
+    direction = jax.tree.map(lambda x: random.normal(size=x.shape) * np.abs(x), numbers)
+    if model in OVERCONSTRAINED:
+        direction = eqx.tree_at(lambda d: d[0].constraints, direction, replace_fn=partial(jax.tree.map, jnp.zeros_like))
+    return eqx.tree_at(lambda d: (d[0].epoch, d[1].t), direction, (jnp.zeros(()), jnp.zeros(())))
+
+
 def begins_closed(system, state):
     """Whether a change of numbers opens a contact on one side and presses it on the other: two derivatives."""
     return system.contacts is not None and bool(np.any(np.abs(system.gaps(state.t, state.q)) <= 1e-12))
@@ -89,9 +100,7 @@ def test_reverse_is_forward_and_forward_the_difference_of_runs(model, system, st
             carom.final_state(system, state, method, t1=1.0, h=h)
         return
     numbers, program = program_of(system, state, method, h)
-    random = np.random.default_rng(1)
-    direction = jax.tree.map(lambda x: random.normal(size=x.shape) * np.abs(x), numbers)
-    direction = eqx.tree_at(lambda d: (d[0].epoch, d[1].t), direction, (jnp.zeros(()), jnp.zeros(())))
+    direction = some_direction(model, numbers)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if refusal(system, method):

@@ -1,5 +1,7 @@
 """Gradients of long runs in chunks, what is gathered along the way, warnings, and bad input."""
 
+import warnings
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -199,6 +201,32 @@ def test_what_makes_a_derivative_doubtful_is_warned_of(d, e, t1, words):
         return
     with pytest.warns(UserWarning, match=words):
         carom.gradient(lambda s: s.q[0], _against_a_stop, parameters, _CAPTURING, **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("mu", "warned"), [(0.0, True), (0.01, False)])
+def test_a_derivative_by_friction_that_is_exactly_zero_is_warned_of(mu, warned):
+    def build(mu):
+        floor = carom.Contacts(lambda q: q[1:], slip_velocity=lambda q, v: v[:1], friction=mu)
+        system = carom.System(1.0, lambda q: 0.5 * q[0] ** 2 + 9.81 * q[1], contacts=floor)
+        return system, carom.State([1.0, 0.0], [0.0, 0.0])
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = carom.sensitivity(build, {"mu": mu}, _CAPTURING, t1=4.0, stepping=carom.Adaptive(1e-8), check=False)
+    turned = 9.81 * (1 - np.cos(4.0) - 2 * (1 + np.cos(4.0)))  # mu g pulls back, and forth from t = pi on
+    assert any("['mu'] makes friction that is exactly zero" in str(one.message) for one in told) is warned
+    assert warned or found.jacobian.q["mu"][0] == pytest.approx(turned, abs=1e-4)
+
+
+@pytest.mark.slow
+def test_a_closing_that_a_restitution_of_zero_would_delay_is_warned_of():
+    numbers, closes = {"height": 1.0, "restitution": 0.0}, carom.Event(0, "closes")
+    with pytest.warns(UserWarning, match=r"\['restitution'\] makes a restitution that is exactly zero"):
+        found = carom.sensitivity(
+            carom.models.bouncing_ball, numbers, _CAPTURING, t1=4.0, h=0.05, until=closes, check=False
+        )
+    assert found.jacobian.t["height"] == pytest.approx(0.5 * float(found.state.t), abs=1e-6)
 
 
 @pytest.mark.slow

@@ -37,6 +37,13 @@ def exact(a, w, limit, x0):
     return np.concatenate([q[0], v[0]])
 
 
+@pytest.mark.slow
+def test_a_motion_that_nothing_begins_but_a_force_that_comes_is_found():
+    system = carom.System(1.0, forces={"drive": lambda t, q, v: jnp.sin(t) * jnp.ones(1)})
+    sol = carom.simulate(system, carom.State([0.0], [0.0]), carom.EventCapturing(carom.radau_iia(3)), t1=1.0, h=0.05)
+    assert sol.q[-1, 0] == pytest.approx(1.0 - np.sin(1.0), abs=1e-9)
+
+
 @pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-8])
 def test_no_slip_of_a_driven_oscillator_with_dry_friction_is_missed(rtol):
     rng = np.random.default_rng(17)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 import jax
@@ -9,8 +10,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.arguments import UserFunction
 from carom.derivatives.asked import Asked, built, carry_with, course_with, scale
 from carom.derivatives.final import ended, refusal
+from carom.derivatives.until import Event
 from carom.derivatives.walk import Line, first_carry, walk
 from carom.derivatives.watch import Watch, doubts
 from carom.methods.base import Derivative
@@ -18,6 +21,7 @@ from carom.running.compiled import compiled, needed_rescue, remember_rescue, spl
 from carom.running.progress import Progress
 from carom.running.signals import look
 from carom.state import SimulationError, State, Status
+from carom.systems.system import System
 
 _UNKNOWN = 1e-6  # of the coordinates: their error where nothing is known about it
 
@@ -147,4 +151,38 @@ def told_of(asked: Asked, numbers: Any, run: Passed, rough: Passed | None) -> li
     told = doubts(run.watch, end, gaps if ends_there else np.zeros(0), error, float(asked.t1) - t0, t0, ends_there)
     if rough is not None and int(rough.watch.order) != int(run.watch.order):
         told.append("a coarser run has other events, or in another order: the derivative may be another one nearby")
-    return told
+    return (
+        told
+        + [
+            f"{name} makes friction that is exactly zero now, whose direction is not known where slip turns round: the "
+            f"derivative by it may be wrong"
+            for name in _changing_zeros(asked, numbers, system, _frictions)
+        ]
+        + [
+            f"{name} makes a restitution that is exactly zero now: that the contact would close later is left out"
+            for name in _changing_zeros(asked, numbers, system, _restitutions)
+            if isinstance(asked.until, Event) and asked.until.kind == "closes"
+        ]
+    )
+
+
+def _changing_zeros(asked: Asked, numbers: Any, system: System, of: Callable[[System], Array]) -> list[str]:
+    """The parameters that change coefficients `of` the system which are zero."""
+    if np.all(np.asarray(of(system)) != 0):
+        return []
+    values, pull = jax.vjp(lambda numbers: of(built(asked.build, numbers)[0]), numbers)
+    moving = jax.tree_util.tree_leaves_with_path(pull(jnp.where(values == 0, 1.0 + jnp.arange(values.size), 0.0))[0])
+    return [f"parameters{jax.tree_util.keystr(path)}" for path, x in moving if np.any(np.asarray(x) != 0)]
+
+
+def _frictions(system: System) -> Array:
+    """All coefficients and limits of friction that are numbers."""
+    found = [group.friction for group in system.contact_groups if group.has_friction]
+    limits = [group.limit for group in system.friction_groups]
+    found += [limit for limit in limits if not isinstance(limit, UserFunction) and limit.ndim < 2]
+    return jnp.concatenate([jnp.zeros(0), *(jnp.ravel(x) for x in found)])
+
+
+def _restitutions(system: System) -> Array:
+    """Those of all contacts."""
+    return jnp.concatenate([jnp.zeros(0), *(jnp.ravel(group.restitution) for group in system.contact_groups)])

@@ -138,6 +138,11 @@ class Point(eqx.Module):
         """Velocities moved along M^{-1} W^T until held rows have no relative velocity."""
         return v - self.M_inv_W @ multipliers(self.G, self.gamma, rows)
 
+    def brought_to_rest(self, v: Array, modes: Modes) -> Array:
+        """Velocities after impulses that leave held rows without relative velocity, with the friction that slides."""
+        slides = self.sliding(modes)
+        return v - slides.columns(self.M_inv_W) @ multipliers(slides.columns(self.G), self.gamma, modes.held)
+
 
 class Piece(eqx.Module):
     """One Runge-Kutta step with constant modes; impulses and their work by row, multipliers by stage and row.
@@ -318,9 +323,12 @@ class Scaled(AbstractEquations):
         return jnp.linalg.solve(jax.jacfwd(lambda y: self.residual(y)[0])(x), r)
 
     def size(self, d: Array, x: Array) -> Array:
-        """Largest update."""
-        del x
-        return jnp.max(jnp.abs(d) / self.scale)
+        """Largest update; relative to the unknowns where these are beyond their sizes: at first nothing may move."""
+        s, n, m = self.stages.tableau.b.size, self.stages.state.q.size, self.stages.state.v.size
+        ends = (s * n, s * (n + m))
+        kinds = zip(jnp.split(d / self.scale, ends), jnp.split(x / self.scale, ends))
+        top = lambda y: jnp.max(jnp.abs(y), initial=0.0)  # noqa: E731
+        return jnp.max(jnp.stack([top(a) / jnp.maximum(top(b), 1.0) for a, b in kinds]))
 
 
 def onto_active(

@@ -43,7 +43,7 @@ from carom.methods.moreau.moreau_theta import theta_step
 from carom.names import register
 from carom.solvers.contact_solver import AbstractContactSolver
 from carom.solvers.redundant import dependent, redundancy
-from carom.solvers.roots import held, rarely
+from carom.solvers.roots import held, moving_as, rarely
 from carom.solvers.semismooth import SemismoothNewton
 from carom.state import Info, State, Status, Step, choose
 from carom.systems.contact_rows import UNKNOWN_MODE, Event, events, laws_of, unknown_modes
@@ -320,11 +320,12 @@ class EventCapturing(AbstractMethod):
         impact = theta_step(system, state, window, self.theta, taking_part, jnp.zeros(laws.rows), self.solver)
         t, P = state.t + window, impact.result.P
         at = survey(system, t, impact.q, impact.v)
-        resting = taking_part | unmoved(at, modes.closed, impact.v) if self.impacts == "sequential" else taking_part
-        new = closing(at, modes, resting, modes.closed & (P[:n] > 0), impact.v, window)
-        q, v = impact.q, at.held_still(impact.v, new.held)
+        speeds = jnp.maximum(jnp.abs(state.v), jnp.abs(impact.v))
+        resting = taking_part | unmoved(at, modes.closed, speeds) if self.impacts == "sequential" else taking_part
+        new, firm = closing(at, modes, resting, modes.closed & (P[:n] > 0), speeds, window)
+        q, v = impact.q, moving_as(at.held_still(impact.v, new.held), at.brought_to_rest(impact.v, firm))
         if self.projection:
-            q, v = onto_active(system, t, q, v, at, new.held, start.point.gaps_kept(modes.closed))
+            q, v = onto_active(system, t, q, v, at, firm.held, start.point.gaps_kept(modes.closed))
         seen = Modes(modes.closed & new.closed, new.stuck, new.heading, laws)
         open_question = jnp.concatenate([jnp.zeros(n, bool), new.stuck & seen.carried]) & (last != UNKNOWN_MODE)
         number = jnp.where(open_question, last, seen.numbers)  # the next step says whether it sticks
@@ -335,7 +336,7 @@ class EventCapturing(AbstractMethod):
         info = eqx.tree_at(lambda i: (i.event, i.local_error), info, (event, none), is_leaf=lambda x: x is None)
         grid = (now.nominal, window < h, now.memory.events + 1)
         memory = CaptureMemory(new, jnp.zeros(n, bool), number, True, *grid, self.ended(now.memory.search))
-        end = after_impact(impacts, state.moved(t, q, v), new)
+        end = after_impact(impacts, state.moved(t, q, v), firm)
         return Step(end, memory, info, jnp.asarray(False) if self.spread else None)
 
     def explain(self, system: System, state: State, memory: CaptureMemory, status: Status) -> str:

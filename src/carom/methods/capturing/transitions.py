@@ -49,21 +49,26 @@ def fastest(at: Point, candidates: Array) -> Array:
     return candidates & (jnp.arange(candidates.size) == jnp.argmax(speed))
 
 
-def _still(at: Point, v: Array) -> Array:
-    """Relative velocities after an impact that are zero but for rounding."""
-    return _STILL * jnp.max(jnp.abs(v)) * jnp.max(jnp.abs(at.W))
+def _still(at: Point, speeds: Array) -> Array:
+    """Relative velocities after an impact that are zero but for rounding; `speeds` are those before and after it."""
+    return _STILL * jnp.max(speeds) * jnp.max(jnp.abs(at.W))
 
 
-def unmoved(at: Point, closed: Array, v: Array) -> Array:
+def unmoved(at: Point, closed: Array, speeds: Array) -> Array:
     """Closed contacts that an impact elsewhere left at rest."""
-    return closed & (jnp.abs(at.gamma[: closed.size]) <= _still(at, v))
+    return closed & (jnp.abs(at.gamma[: closed.size]) <= _still(at, speeds))
 
 
-def closing(at: Point, modes: Modes, candidates: Array, held: Array, v: Array, window: Array) -> Modes:
-    """The modes after an impact; contacts stay that are held by an impulse, have no velocity, or fly too shortly."""
+def closing(
+    at: Point, modes: Modes, candidates: Array, held: Array, speeds: Array, window: Array
+) -> tuple[Modes, Modes]:
+    """The modes after an impact; contacts stay that are held by an impulse, have no velocity, or fly too shortly.
+
+    The second are without contacts that would have to pull: they leave at once, with what restitution gives them.
+    """
     n = candidates.size
     rate = at.gamma[:n]
-    still = _still(at, v)
+    still = _still(at, speeds)
     resting = held | (candidates & (rate <= still))
     stuck = at_rest(at, _REST) | (at.rough & (lengths(at.laws, at.gamma) <= still))
     heading = headings(at, at.gamma)
@@ -72,7 +77,8 @@ def closing(at: Point, modes: Modes, candidates: Array, held: Array, v: Array, w
     brief = rate <= 0.5 * _BRIEF * window * down
     below = at.gap * down <= -0.5 * rate * rate
     closed = resting | (candidates & (down > 0) & (brief | below))
-    return Modes(closed, stuck, heading, modes.laws)
+    pulls = resting & (pressed.lam[:n] < 0)
+    return Modes(closed, stuck, heading, modes.laws), Modes(closed & ~pulls, stuck, heading, modes.laws)
 
 
 def jolted(at: Point, modes: Modes) -> Array:
