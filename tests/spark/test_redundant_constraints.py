@@ -110,3 +110,14 @@ def test_a_contradiction_that_shows_later_ends_the_run():
     ) as caught:
         carom.simulate(system, carom.State([0.0], [1.0]), carom.Spark(3), t1=1.0, h=0.1)
     assert caught.value.status is carom.Status.CONSTRAINTS_LOST_RANK
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rtol", [1e-2, 1e-3, 1e-4])
+def test_a_loose_tolerance_takes_no_more_steps_than_a_tight_one_through_a_redundant_loop(rtol):
+    loop = carom.models.bricard()
+    loose, tight = (
+        carom.simulate(*loop, carom.Spark(4), t1=10.0, stepping=carom.Adaptive(x, 1e-9)) for x in (rtol, 1e-8)
+    )
+    assert len(loose) < len(tight)
+    assert np.abs(loose.q[-1] - tight.q[-1]).max() < rtol

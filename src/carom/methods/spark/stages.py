@@ -179,7 +179,7 @@ class Structured(eqx.Module):
         if self.turned is not None and r.W is not None:
             lower = lower.at[:-1, : equations.holonomic].add(self.turned.carried(jnp.asarray(base.A[1:]) @ r.W))
         U = self.factors.solve((lower / h - r.U).ravel()).reshape(r.U.shape)
-        pull = per_mass(h * jnp.einsum("smn,sm->sn", D, U), self.M_inv)
+        pull = per_mass(h * pulled(D, U), self.M_inv)
         V, v1 = V - combine(equations.parts[-1], pull), v1 - jnp.asarray(base.b) @ pull
         return Unknowns(V, U, v1, self.rates(r, V))
 
@@ -268,6 +268,11 @@ def along(D: Float[Array, "s m n"], V: Float[Array, "s n"]) -> Float[Array, "s m
     return jnp.einsum("smn,sn->sm", D, V)
 
 
+def pulled(D: Float[Array, "s m n"], U: Float[Array, "s m"]) -> Float[Array, "s n"]:
+    """D_i^T U_i, stage by stage."""
+    return jnp.einsum("smn,sm->sn", D, U)
+
+
 class Scaled(AbstractEquations):
     """The equations with the size of updates that counts as zero: of the velocities, U carries noise of eps/h^2."""
 
@@ -289,6 +294,13 @@ class Scaled(AbstractEquations):
         if self.structured is None:
             return self.equations.full_direction(x, r)
         return self.structured.direction(self.equations, r)
+
+    def update(self, x: Unknowns) -> tuple[Unknowns, tuple[Array, Array]]:
+        """The update, and the rates after it: those before it carry multipliers that are far less accurate."""
+        d, (W, total) = super().update(x)
+        if isinstance(self.structured, Structured):
+            total = total + pulled(self.structured.D, d.U)
+        return d, (W - self.equations.rates(d), total)
 
     def size(self, d: Unknowns, x: Unknowns) -> Array:
         """Largest update of a velocity."""
