@@ -38,9 +38,7 @@ def main() -> None:
             return carom.simulate(system, start, way, t1=STEPS * h, h=h, progress=False)
 
         again, anew = in_turns({"again": lambda: run(*known), "anew": lambda: run(state(), method())}, 200).values()
-        print(
-            f"{case.__name__}, {STEPS} steps: {1e3 * again:.3f} ms with known records, anew {anew / again:.1f} x"
-        )
+        print(f"{case.__name__}, {STEPS} steps: {1e3 * again:.3f} ms with known records, anew {anew / again:.1f} x")
 
 
 if __name__ == "__main__":
