@@ -46,7 +46,7 @@ from carom.solvers.redundant import dependent, redundancy
 from carom.solvers.roots import held, moving_as, rarely
 from carom.solvers.semismooth import SemismoothNewton
 from carom.state import Info, State, Status, Step, choose
-from carom.systems.contact_rows import UNKNOWN_MODE, Event, events, laws_of, unknown_modes
+from carom.systems.contact_rows import UNKNOWN_MODE, Event, events, slides_in_a_plane, unknown_modes
 from carom.systems.features import NONSMOOTH, Feature
 from carom.systems.system import System
 from carom.tableaux import Tableau
@@ -187,7 +187,7 @@ class EventCapturing(AbstractMethod):
         """Slip that begins in a plane turns at an unlimited rate; forces that jump want stages inside of steps."""
         warn_of_end_stages(system, self.tableau.c)
         rough = self.tableau.explicit and Feature.FRICTION in system.features
-        if rough and 2 in laws_of(system, state).directions:
+        if rough and slides_in_a_plane(system, state):
             msg = "EventCapturing: friction in a plane needs an implicit tableau such as carom.radau_iia(3)"
             raise ValueError(msg)
 
