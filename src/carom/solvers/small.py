@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -71,3 +72,21 @@ def solve_rolled(A: Float[Array, "m m"], B: Float[Array, "m k"]) -> Float[Array,
         return jnp.where(rows == k, row, table - table[:, k][:, None] * row)
 
     return jax.lax.fori_loop(0, m, eliminate, jnp.concatenate([A, B], axis=1))[:, m:]
+
+
+class Factors(eqx.Module):
+    """A regular matrix for many solves: its inverse where it is small, which fuses with its neighbours, or its LU."""
+
+    inverse: Array | None
+    lu: tuple[Array, Array] | None
+
+    @classmethod
+    def of(cls, A: Float[Array, "m m"]) -> Factors:
+        """Factorise."""
+        if len(A) < 2:
+            return cls(1.0 / A, None)
+        return cls(jnp.linalg.inv(A), None) if is_small(A) else cls(None, jax.scipy.linalg.lu_factor(A))
+
+    def solve(self, b: Float[Array, " m"]) -> Float[Array, " m"]:
+        """A^{-1} b."""
+        return jax.scipy.linalg.lu_solve(self.lu, b) if self.lu is not None else times(self.inverse, b)

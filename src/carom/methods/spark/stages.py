@@ -24,6 +24,7 @@ from carom.methods.spark.linking import Links
 from carom.solvers.levels import Cut, Factorised
 from carom.solvers.newton import AbstractEquations, Foreseen, Newton, Root, by_updates, newton
 from carom.solvers.roots import rarely
+from carom.solvers.small import Factors, times
 from carom.systems.constrained import constraint_rate, directions, reaction, slip
 from carom.systems.system import System
 from carom.tableaux import Tableau, lobatto_iiib
@@ -191,20 +192,19 @@ class Structured(eqx.Module):
 class Stairs(eqx.Module):
     """Factors of a matrix whose first rows do not know the last unknowns."""
 
-    early: tuple[Array, Array]
+    early: Factors
     below: Array
-    last: tuple[Array, Array]
+    last: Factors
 
     @classmethod
     def of(cls, early: Array, below: Array, last: Array) -> Stairs:
         """Factorise the blocks on the diagonal."""
-        return cls(jax.scipy.linalg.lu_factor(early), below, jax.scipy.linalg.lu_factor(last))
+        return cls(Factors.of(early), below, Factors.of(last))
 
     def solve(self, b: Array) -> Array:
         """The unknowns from the right hand sides."""
-        first = jax.scipy.linalg.lu_solve(self.early, b[: len(b) - len(self.below)])
-        rest = b[first.size :] - self.below @ first
-        return jnp.concatenate([first, jax.scipy.linalg.lu_solve(self.last, rest)])
+        first = self.early.solve(b[: len(b) - len(self.below)])
+        return jnp.concatenate([first, self.last.solve(b[first.size :] - times(self.below, first))])
 
 
 class Turned(eqx.Module):
