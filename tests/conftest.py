@@ -2,6 +2,7 @@
 
 import gc
 import os
+import signal
 
 import jaxlib
 import pytest
@@ -16,6 +17,7 @@ _HURRY = "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1
 if jaxlib.__version__.startswith("0.10."):
     os.environ.setdefault("XLA_FLAGS", _HURRY)
 gc.set_threshold(100_000, 20, 20)
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs inherit that it is ignored
 
 from carom.running import loop  # noqa: E402
 
