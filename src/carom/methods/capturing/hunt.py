@@ -5,12 +5,9 @@ The located time has the derivative of its event: that of the root of a margin, 
 
 from __future__ import annotations
 
-from functools import partial
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
 from carom.arguments import UserFunction
@@ -20,7 +17,7 @@ from carom.methods.capturing.location import LOOKS, Aim, Found, Search, Trial, a
 from carom.methods.capturing.margins import Margins, forces_left, margins
 from carom.methods.capturing.modes import Modes
 from carom.solvers.roots import Expanded, rarely, repeated, rooted
-from carom.state import State, choose
+from carom.state import State
 from carom.systems.system import System
 
 
@@ -50,26 +47,12 @@ class Hunt(eqx.Module):
         return Trial(tau, piece, at, margins(at, self.modes, self.span))
 
     def look(self, s: Search) -> Found:
-        """One more trial: its end, and places inside of it where that is suspicious, one after the other."""
-        piece = smooth_piece(self.system, self.tableau, self.state, self.start, self.modes, s.tau, self.form)
-        blank = Trial(s.tau, piece, self.start, self.at_start)
-        within = jnp.zeros((LOOKS.size, self.at_start.value.size))
-        seen = repeated(lambda seen: seen.goes_on, partial(self.seen_next, s.k == 0), Seen(blank, within))
-        deepest = rarely(seen.looks, _deepest, jnp.asarray(jnp.inf), self, seen)
-        return after_trial(s, seen.trial, deepest, self.longest, self.aim)
-
-    def seen_next(self, fresh: Array, seen: Seen) -> Seen:
-        """The motion at the end of a trial, which is `fresh` if it is the first of a search, or at the next place."""
-        trial, ends = seen.trial, seen.count == 0
-        t, inner = self.state.t, jnp.asarray(LOOKS)[seen.count - 1]
-        y = choose(ends, (t + trial.tau, trial.piece.q, trial.piece.v), self.inside(trial, t + inner * trial.tau))
-        at = survey(self.system, *y).under(self.modes)
-        now = margins(at, self.modes, self.span)
-        trial = choose(ends, Trial(trial.tau, trial.piece, at, now), trial)
+        """One more trial, and looks inside of it where that is suspicious."""
+        trial = self.trial(s.tau)
         suspicious = self.turns(trial) | self.suspicious(trial) if self.wary else self.turns(trial)
-        looks = jnp.where(ends, fresh & ~trial.seen & suspicious, seen.looks)
-        within = jnp.where(np.arange(LOOKS.size)[:, None] == seen.count - 1, now.value, seen.within)
-        return Seen(trial, within, seen.count + 1, looks)
+        looks = (s.k == 0) & ~trial.seen & suspicious
+        deepest = rarely(looks, _deepest, jnp.asarray(jnp.inf), self, trial)
+        return after_trial(s, trial, deepest, self.longest, self.aim)
 
     def turns(self, trial: Trial) -> Array:
         """Whether a gap or slip that falls at first rises in the end."""
@@ -106,22 +89,12 @@ class Hunt(eqx.Module):
         return found
 
 
-class Seen(eqx.Module):
-    """A trial and what was seen of it: nothing at first, then its end, then margins `within` if anybody `looks`."""
+def _deepest(_: Array, hunt: Hunt, trial: Trial) -> Array:
+    def within(part: Array) -> Array:
+        at = survey(hunt.system, *hunt.inside(trial, hunt.state.t + part * trial.tau)).under(hunt.modes)
+        return margins(at, hunt.modes, hunt.span).value
 
-    trial: Trial
-    within: Array
-    count: Array = eqx.field(default=0, converter=jnp.int32)
-    looks: Array = eqx.field(default=False, converter=jnp.asarray)
-
-    @property
-    def goes_on(self) -> Array:
-        """Whether there is more to be seen."""
-        return (self.count == 0) | (self.looks & (self.count <= LOOKS.size))
-
-
-def _deepest(_: Array, hunt: Hunt, seen: Seen) -> Array:
-    return dip(hunt.at_start, seen.within, seen.trial, hunt.aim.window)
+    return dip(hunt.at_start, jax.lax.map(within, jnp.asarray(LOOKS)), trial, hunt.aim.window)
 
 
 def _after_trials(given: tuple[Hunt, Array, Array]) -> Found:
