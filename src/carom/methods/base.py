@@ -47,13 +47,15 @@ class AbstractMethod(eqx.Module):
     any other. `order` is the order of convergence on smooth problems, `gives` says what its steps offer
     (`Gives`), and steppings refuse a method that does not give what they need. `derivative` is that of its runs: a
     method that steps over impacts without locating them says so. Where a change of h costs an error of its own,
-    `least_growth` above 1 keeps steps constant for stretches: they grow by that factor at least.
+    `least_growth` above 1 keeps steps constant for stretches: they grow by that factor at least. `newer_emitters` has
+    its programs compiled by those emitters of XLA for processors that carom switches off elsewhere.
     """
 
     handles: ClassVar[frozenset[Feature]] = frozenset()
     gives: ClassVar[frozenset[Gives]] = frozenset({Gives.WHOLE_STEPS})
     derivative: ClassVar[Derivative] = Derivative.NONE
     least_growth: ClassVar[float] = 1.0
+    newer_emitters: ClassVar[bool] = False
 
     __repr__ = call
 

@@ -156,8 +156,7 @@ def end_where_negative(problem: Problem, system: System, old: Carry, new: Carry,
     return jax.lax.cond(crossed, cut, lambda _: (new, row), bracket)
 
 
-@compiled
-def advance(
+def _advance(
     problem: Problem,
     carry: Carry,
     start: Start | None,
@@ -207,6 +206,10 @@ def advance(
     carry, buffer, counts = jax.lax.while_loop(running, body, (carry, buffer, jnp.zeros(2, jnp.int64)))
     failed = jnp.any(carry.status != Status.OK)
     return carry, buffer, layout, jnp.append(counts, jnp.stack([alive(carry), failed]).astype(counts.dtype))
+
+
+advance = compiled(_advance)
+advance_by_emitters = compiled(_advance, {})
 
 
 def narrow_turn(tried: Any, running: Any, loop: Any) -> Any:

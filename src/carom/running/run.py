@@ -40,7 +40,7 @@ from carom.running.keeping import (
     warn_of_keeps,
 )
 from carom.running.listing import roomier, warn_of_overlaps
-from carom.running.loop import Problem, Start, advance, begin, blank_carry, first_carry
+from carom.running.loop import Problem, Start, advance, advance_by_emitters, begin, blank_carry, first_carry
 from carom.running.progress import Progress, progress_bar
 from carom.running.signals import deferred, look
 from carom.solution import Solution
@@ -114,7 +114,8 @@ class Run:
         carry = blank_carry(self.frozen, self.start, self.axes) if fresh else self.carry
         limits = np.array([self.rows, self.attempts, fresh])
         more = (self.compiled_start, limits, self.rows, self.lanes, self.axes)
-        carry, buffer, layout, summary = advance(self.frozen, carry, *more)
+        run = advance_by_emitters if self.problem.method.newer_emitters else advance
+        carry, buffer, layout, summary = run(self.frozen, carry, *more)
         launched = time.perf_counter()
         spin = _SPIN_SECONDS if not self.seconds else 0.0
         while not summary.is_ready():

@@ -168,7 +168,7 @@ def damping_objection(method, system: System) -> str | None:
 
 def velocity_caution(method, system: System, state: State) -> None:
     """Raise where a force of the user reads velocities, which the stages of the method do not have."""
-    unknown = jnp.full_like(state.v, jnp.nan)
+    unknown = np.full(state.v.shape, np.nan)
     for name in system.forces:
         if not np.isfinite(system.named_force(name, state.t, state.q, unknown)).all():
             msg = (

@@ -74,6 +74,7 @@ class TailoredTheta(AbstractMethod):
     gives = frozenset({Gives.WHOLE_STEPS, Gives.LOCAL_ERROR})
     derivative = Derivative.EXACT
     least_growth = 1.5
+    newer_emitters = True  # .8 of the time (1000 beads, 256 chains of 25), .3 s more to compile
 
     @property
     def order(self) -> int:
