@@ -28,8 +28,7 @@ from carom.systems.features import NONSMOOTH, Feature
 from carom.systems.system import System
 
 _BUFFER_BYTES = 32e6
-_TOGETHER = 8  # rows are written at once; 4 and 16 of them took longer
-_WIDE, _FEW = 48, 2  # of rows with more numbers fewer: a chain of 25 beads takes .87 of the time
+_TOGETHER = {24: 8, 48: 6, 64: 2}  # rows up to so wide are written so many at once; 4 and 16 narrow ones took longer
 SMALL = 64  # numbers: XLA calls arrays up to this small, 512 bytes
 _NARROW = 1000  # numbers in a row; writing fewer costs less than deciding not to
 traces = 0
@@ -238,7 +237,7 @@ def narrow_turn(tried: Any, running: Any, loop: Any) -> Any:
 
 def together(width: int) -> int:
     """How many rows of this width are written together."""
-    return 1 if width > SMALL else _FEW if width > _WIDE else _TOGETHER
+    return next((few for widest, few in _TOGETHER.items() if width <= widest), 1)
 
 
 def wide_turn(tried: Any, running: Any, loop: Any) -> Any:
