@@ -24,7 +24,9 @@ def first_call(run: Callable[[], Any]) -> float:
     return time.perf_counter() - started
 
 
-def compared(name: str, build: Callable[..., Any], numbers: dict[str, Any], method: Any, steps: int, h: float, most: int) -> None:
+def compared(
+    name: str, build: Callable[..., Any], numbers: dict[str, Any], method: Any, steps: int, h: float, most: int
+) -> None:
     """One problem, by both ways."""
     asked: dict[str, Any] = {"t1": steps * h, "h": h}
 

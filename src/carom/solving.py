@@ -15,6 +15,7 @@ from carom.joining import joined
 from carom.running.evidence import moves
 from carom.running.progress import Progress
 from carom.running.run import reached, simulate
+from carom.running.threads import one_for_lapack
 from carom.solution import Solution
 from carom.state import Numbers, SimulationError, State, Status
 from carom.systems.constrained import velocity_residual
@@ -69,15 +70,16 @@ def solve(
         >>> sol = carom.solve(ball, carom.State(q=[1.0], v=[0.0]), t1=3.0)
         >>> print(sol.choice)
     """
-    plan = planned(system, state, t1, rtol, atol)
-    options = {"t1": t1, "stop": stop, "progress": progress}
-    solution = carried_out(plan, system, state, options, None if verify else save_at)
-    checks = evidence(solution, rtol)
-    if verify and plan.second is not None:
-        second = plan.second()
-        checks[f"difference to {second.choice.method}"] = compared(solution, second, system, state, options)
-    solution.choice = replace(solution.choice, checks=checks)
-    return solution.interpolated(reached(solution, save_at)) if verify and save_at is not None else solution
+    with one_for_lapack(np.size(getattr(state, "q", 0))):  # what is no state is refused inside
+        plan = planned(system, state, t1, rtol, atol)
+        options = {"t1": t1, "stop": stop, "progress": progress}
+        solution = carried_out(plan, system, state, options, None if verify else save_at)
+        checks = evidence(solution, rtol)
+        if verify and plan.second is not None:
+            second = plan.second()
+            checks[f"difference to {second.choice.method}"] = compared(solution, second, system, state, options)
+        solution.choice = replace(solution.choice, checks=checks)
+        return solution.interpolated(reached(solution, save_at)) if verify and save_at is not None else solution
 
 
 def carried_out(plan: Plan, system: System, state: State, options: dict[str, Any], save_at: Any) -> Solution:

@@ -43,6 +43,7 @@ from carom.running.listing import roomier, warn_of_overlaps
 from carom.running.loop import Problem, Start, advance, advance_by_emitters, begin, blank_carry, first_carry
 from carom.running.progress import Progress, progress_bar
 from carom.running.signals import deferred, look
+from carom.running.threads import one_for_lapack
 from carom.solution import Solution
 from carom.state import Carry, Interrupted, Numbers, SimulationError, State, Status, reals
 from carom.stepping.base import AbstractStepping
@@ -169,7 +170,7 @@ class Run:
 
     def go(self, callback: Callable[[Run], Any] | None, bar: Progress) -> None:
         """Chunk after chunk to the end."""
-        with self.interruptible(), deferred(), bar:
+        with self.interruptible(), deferred(), one_for_lapack(self.start.state.q.shape[-1]), bar:
             look()
             while not (self.finished or self.cancelled):
                 self.chunk()

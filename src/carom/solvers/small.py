@@ -89,4 +89,4 @@ class Factors(eqx.Module):
 
     def solve(self, b: Float[Array, " m"]) -> Float[Array, " m"]:
         """A^{-1} b."""
-        return jax.scipy.linalg.lu_solve(self.lu, b) if self.lu is not None else times(self.inverse, b)
+        return times(self.inverse, b) if self.inverse is not None else jax.scipy.linalg.lu_solve(self.lu, b)  # pyright: ignore

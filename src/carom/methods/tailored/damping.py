@@ -9,6 +9,7 @@ nothing, which is the paper's case.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -168,7 +169,7 @@ def damping_objection(method, system: System) -> str | None:
 
 def velocity_caution(method, system: System, state: State) -> None:
     """Raise where a force of the user reads velocities, which the stages of the method do not have."""
-    unknown = np.full(state.v.shape, np.nan)
+    unknown: Any = np.full(state.v.shape, np.nan)
     for name in system.forces:
         if not np.isfinite(system.named_force(name, state.t, state.q, unknown)).all():
             msg = (
