@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 
 import numpy as np
 import pytest
@@ -50,24 +50,31 @@ class Sweeping:
     """A sweep in a process of its own, and its workers."""
 
     def __init__(self, kind, path):
-        psutil = pytest.importorskip("psutil")
+        self.psutil = psutil = pytest.importorskip("psutil")
         run = [sys.executable, "-m", "tests.sweeps.test_killed", kind, str(path)]
         self.process = subprocess.Popen(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout.readline() == "ready\n"
         self.tree = psutil.Process(self.process.pid)
 
     def workers(self):
-        return [one for one in self.tree.children(recursive=True) if "spawn_main" in " ".join(one.cmdline())]
+        return [one for one in self.tree.children(recursive=True) if self.is_worker(one)]
+
+    def is_worker(self, one):
+        try:
+            return "spawn_main" in " ".join(one.cmdline())
+        except self.psutil.NoSuchProcess:  # it has just ended
+            return False
 
     def kill(self, a_worker, rng):
         """Kill one of the workers, or the client alone, whose workers are ended afterwards."""
         workers = self.workers()
         if a_worker and workers:
-            workers[rng.integers(len(workers))].kill()
-            return
-        self.process.kill()
+            workers = [workers[rng.integers(len(workers))]]
+        else:
+            self.process.kill()
         for one in workers:
-            one.kill()
+            with suppress(self.psutil.NoSuchProcess):
+                one.kill()
 
     def told(self):
         return self.process.communicate()[1]

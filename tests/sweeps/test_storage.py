@@ -3,6 +3,7 @@
 import multiprocessing
 from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -95,11 +96,30 @@ def test_a_folder_with_another_sweep_or_with_something_else_is_left_alone(tmp_pa
     other = carom.Grid(mass=[1.0, -1.0, 2.0], height=[1.0, 2.0, 3.0, 4.0, 6.0])
     with pytest.raises(ValueError, match="holds another sweep: cells reads height"):
         carom.sweep(build, other, METHOD, **OPTIONS, to=path)
+    turned = carom.Grid(height=CELLS.values["height"], mass=CELLS.values["mass"])
+    with pytest.raises(ValueError, match="cells is Grid of height, mass, stored was Grid of mass, height"):
+        carom.sweep(build, turned, METHOD, **OPTIONS, to=path)
+    pairs = carom.Cases(mass=CELLS.values["mass"], height=CELLS.values["height"][:3])
+    with pytest.raises(ValueError, match="cells is Cases of mass, height, stored was Grid of mass, height"):
+        carom.sweep(build, pairs, METHOD, **OPTIONS, to=path)
     (tmp_path / "letter.txt").write_text("mine")
     with pytest.raises(ValueError, match="is not empty and holds no sweep"):
         carom.sweep(build, CELLS, METHOD, **OPTIONS, to=tmp_path)
     with pytest.raises(FileNotFoundError, match="holds no sweep"):
         carom.load_sweep(tmp_path)
+
+
+def test_states_of_other_lengths_are_stored_beside_each_other(tmp_path):
+    def masses(number, height):
+        return carom.System(np.ones(number)), carom.State(jnp.full(number, height), np.zeros(number))
+
+    cells, path = carom.Grid(number=[1, 3, 2], height=[1.0, 2.0]), tmp_path / "sweep.zarr"
+    options = OPTIONS | {"static": "number"}
+    data = carom.sweep(masses, cells, METHOD, **options, to=path)
+    assert np.isfinite(data.strobe_q.values).sum() == 3 * 2 * (1 + 3 + 2)
+    assert data.identical(carom.sweep(masses, cells, METHOD, **options))
+    assert carom.sweep(masses, cells, METHOD, **options, to=path).identical(data)
+    assert carom.load_sweep(path).identical(data)
 
 
 def test_more_cells_than_disk_is_told_before_anything_is_lost(tmp_path, monkeypatch):

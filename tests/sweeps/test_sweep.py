@@ -60,6 +60,16 @@ def test_a_builder_computes_as_python_does():
     assert np.array_equal(data.final_q, np.transpose([2.4 + k / 5, (k / 3) * (c / 7), k + 0.1 + 0.3, 1 / k / c]))
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.uint8])
+def test_short_numbers_are_computed_with_as_pythons_are(kind):
+    def product(k, c):
+        return carom.System(1.0), carom.State([k * c], [0.0])
+
+    cells = carom.Cases(k=np.array([200, 0.1, 7], kind), c=np.array([3, 0.7, 9], kind))
+    data = carom.sweep(product, cells, METHOD, t1=0.02, h=0.02)
+    assert data.final_q[:, 0].values.tolist() == [k * c for k, c in map(dict.values, map(cells.at, range(3)))]
+
+
 def test_a_cell_whose_numbers_are_refused_has_nan_and_a_message(grid):
     bad, good = grid.sel(restitution=1.2), grid.drop_sel(restitution=1.2)
     assert (bad.status == -1).all()
@@ -186,12 +196,31 @@ def chosen(frequency, restitution):
     return build(frequency, 0.5 if restitution > 0.5 else 0.8)
 
 
+def long(frequency, restitution):
+    return carom.System(jnp.ones(frequency)), restitution
+
+
+def counted(frequency, restitution):
+    return carom.System([1.0 for _ in range(frequency)]), restitution
+
+
+def listed(frequency, restitution):
+    return carom.System([1.0] * frequency), restitution
+
+
 @pytest.mark.parametrize(
     ("change", "error", "told"),
     [
         ({"build": closes_over}, TypeError, "reads 'frequency', a parameter of the sweep, from around it"),
         ({"build": shaped}, TypeError, r"name those parameters in static=\(...\)"),
         ({"build": chosen}, TypeError, r"name those parameters in static=\(...\)"),
+        ({"build": long}, TypeError, r"name those parameters in static=\(...\) \(Shapes must be"),
+        ({"build": listed}, TypeError, r"name those parameters in static=\(...\)"),
+        (
+            {"build": counted, "cells": carom.Grid(frequency=[2, 3], restitution=[0.8])},
+            TypeError,
+            r"name those parameters in static=\(...\)",
+        ),
         ({"build": lambda frequency, restitution: frequency}, TypeError, r"build must return \(system, state\)"),  # noqa: ARG005
         ({"build": 3.0}, TypeError, "build must be a function of the parameters"),
         (
@@ -213,6 +242,13 @@ def chosen(frequency, restitution):
             ValueError,
             "give the keep another name",
         ),
+        ({"keep": {"steps": carom.keep.count("closes")}}, ValueError, "there is another result 'steps'"),
+        (
+            {"keep": {"x": carom.keep.final(), "x_q": carom.keep.count("closes")}},
+            ValueError,
+            "there is another result 'x_q'",
+        ),
+        ({"keep": {"../x": carom.keep.count("closes")}}, ValueError, "a name must hold no '/'"),
         ({"batch": 0}, ValueError, "batch must be a whole number of at least 1"),
         (
             {"cells": carom.Grid(frequency=np.linspace(2.0, 3.0, 10**6), restitution=np.linspace(0.0, 1.0, 10**5))},
@@ -240,6 +276,7 @@ def test_mistakes_are_told_in_one_sentence(change, error, told):
         (lambda: carom.Cases(a=[1.0, 2.0], b=[1.0]), "all parameters need as many values, got a 2, b 1"),
         (lambda: carom.Random(5, a=(2.0, 1.0)), r"Random: a must be a pair \(low, high\)"),
         (lambda: carom.Random(0, a=(1.0, 2.0)), "Random: count must be a whole number"),
+        (lambda: carom.Random(3, a=lambda draw, n: np.ones(n + 1)), "a must return as many numbers .*, 3, got 4"),
     ],
 )
 def test_cells_that_make_no_sense_are_refused(make, told):

@@ -277,6 +277,20 @@ def test_a_duffing_oscillator_hits_its_stop_as_scipy_says():
             ValueError,
             "period must be positive",
         ),
+        (
+            lambda: carom.bifurcation(
+                lambda direction: stopped(direction), carom.Grid(direction=[1.0]), carom.MoreauMidpoint(), period=1.0
+            ),
+            ValueError,
+            "'direction' is the name of a parameter and of a result",
+        ),
+        (
+            lambda: carom.basins(
+                lambda period: stopped(period), carom.Grid(period=[1.0]), carom.MoreauMidpoint(), period=1.0
+            ),
+            ValueError,
+            "'period' is the name of a parameter and of a result",
+        ),
     ],
 )
 def test_tools_refuse_what_they_cannot_do(call, error, told):

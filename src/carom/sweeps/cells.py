@@ -113,7 +113,11 @@ def _drawn(given: Any, name: str, generator: np.random.Generator, count: int) ->
     if hasattr(given, "rvs"):
         return given.rvs(size=count, random_state=generator)
     if isinstance(given, Callable):
-        return given(generator, count)
+        found = given(generator, count)
+        if np.ndim(found) and len(found) != count:
+            msg = f"Random: {name} must return as many numbers as there are draws, {count}, got {len(found)}"
+            raise ValueError(msg)
+        return found
     if np.ndim(given) == 0:
         return given
     low, high = pair = np.asarray(given, float) if np.shape(given) == (2,) else (np.nan, np.nan)
@@ -131,7 +135,7 @@ def _some(given: dict[str, Any], kind: str) -> dict[str, Any]:
 
 
 def _numbers(values: Any, kind: str, name: str) -> np.ndarray:
-    """A vector of numbers (or truth values and texts, for static parameters)."""
+    """A vector of numbers as wide as Python's (or of truth values or texts, for static parameters)."""
     try:
         array = np.asarray(values)
     except ValueError:
@@ -139,4 +143,4 @@ def _numbers(values: Any, kind: str, name: str) -> np.ndarray:
     if array.ndim != 1 or not array.size or array.dtype.kind not in "fiubU":
         msg = f"{kind}: {name} must be a list of at least one number, got {shortened(values)}"
         raise ValueError(msg)
-    return array
+    return array.astype({"f": float, "i": int, "u": int}.get(array.dtype.kind, array.dtype), copy=False)

@@ -73,6 +73,12 @@ class Plan:
         return next(one.labels for one in self.templates if isinstance(one, Template))
 
     @property
+    def sizes(self) -> dict[str, int]:
+        """How long states are at most."""
+        every = [one.sizes for one in self.templates if isinstance(one, Template)]
+        return {dim: max(one[dim] for one in every) for dim in every[0]}
+
+    @property
     def refused(self) -> dict[int, str]:
         """Cells of groups that cannot run at all, and why."""
         told = zip(self.templates, self.members)

@@ -74,7 +74,8 @@ class Store:
     def put(self, batch: Batch, part: Part) -> None:
         """Write a batch; where that fails, what was written before is whole."""
         rows = np.where(np.arange(len(batch.cells)) < batch.count, batch.cells, -1)
-        tables = {"cell": Table((), rows), **part.tables}
+        found = {name: _widened(table, self.plan.sizes) for name, table in part.tables.items()}
+        tables = {"cell": Table((), rows), **found}
         if not any(self.path.glob("*/.zarray")):
             self._refuse_size(tables)
         try:
@@ -147,7 +148,8 @@ def identity(plan: Plan) -> dict[str, dict[str, str]]:
     """All that decides on the numbers of a sweep, by role: what its functions read, its cells, and how they are cut."""
     roles: dict[str, Any] = {name: getattr(plan.asked, name) for name in ("build", "t1", "h", "stepping", "keep")}
     found = {role: {name: str(value) for name, value in reading(thing).items()} for role, thing in roles.items()}
-    cells = {name: str(reading(values)[""]) for name, values in plan.cells.values.items()}
+    cells = {"": f"{type(plan.cells).__name__} of {', '.join(plan.cells.names)}"}
+    cells |= {name: str(reading(values)[""]) for name, values in plan.cells.values.items()}
     cut = {"batch": str(plan.lanes), "static": ", ".join(plan.asked.static), "device": jax.default_backend()}
     return found | {"method": dict(flat(describe(plan.asked.method))), "cells": cells, "sweep": plan.facts | cut}
 
@@ -189,6 +191,14 @@ def _parts(path: Path) -> Iterator[tuple[Batch, Part]]:
         rows = tables.pop("cell").values
         messages = {int(i): text for i, text in entry["messages"].items()}
         yield Batch(0, rows, int((rows >= 0).sum())), Part(tables, messages, (np.empty(0), np.empty(0)))
+
+
+def _widened(table: Table, sizes: dict[str, int]) -> Table:
+    """The table with room for the longest states; NaN where others end."""
+    room = [sizes.get(dim, n) - n for dim, n in zip(table.dims, table.values.shape[1:])]
+    if not any(room):
+        return table
+    return Table(table.dims, np.pad(table.values, [(0, 0), *((0, n) for n in room)], constant_values=np.nan))
 
 
 def _write(place: Path, content: str | bytes) -> None:

@@ -52,6 +52,16 @@ def plain_names(keeps: Keeps) -> dict[str, str]:
     return {name: alone.get(name, name.replace(" ", "_")) for name in keeps.entries}
 
 
+def result_names(keeps: Keeps) -> list[str]:
+    """Names of all results, but for the endings that come from a dictionary of the user's own reduction."""
+    found = []
+    for name, plain in plain_names(keeps).items():
+        keep = keeps.entries[name]
+        endings = ("_t", "_q", "_v") if isinstance(keep, (Final, AbstractInstants, Section)) else ("",)
+        found += [f"{plain}{ending}" for ending in (("", "_t", "_index") if isinstance(keep, Peak) else endings)]
+    return found
+
+
 @singledispatch
 def table_of(keep: AbstractKeep, memory: Any, carry: Any) -> Tables:
     """What one keep found, by the ending of its name; the carry is on the host."""

@@ -24,7 +24,7 @@ from carom.running.loop import Problem, Start
 from carom.state import State, reals, shortened
 from carom.stepping.base import AbstractStepping
 from carom.stepping.grid import Constant
-from carom.sweeps.tables import plain_names
+from carom.sweeps.tables import plain_names, result_names
 from carom.systems.check import Findings, check_lengths, failing_lanes, measure
 from carom.systems.probe import probe
 from carom.systems.system import System
@@ -40,6 +40,7 @@ _LANEWISE_STEPS_ELSEWHERE = 1e7  # on a GPU a minute of compilation
 _STEPS = 1000  # of a run whose stepping chooses them
 _ENDINGS = ("", "_t", "_q", "_v", "_index", "_number")  # of names of results
 _TAKEN = ("status", "steps", "message", "coordinate", "velocity_number", "end_time", "step_size", "trajectory")
+_UNKNOWN = ("Tracer", "integer scalar arrays")  # in messages about a number that is not known yet
 _SHAPES = "build: a shape, a whole number or an `if` depends on a parameter; name those parameters in static=(...)"
 
 
@@ -82,7 +83,7 @@ class Lanes(NamedTuple):
 def cell_of(asked: Asked, fixed: dict[str, Any], numbers: dict[str, Any]) -> Cell:
     """What the run of one cell begins with; its numbers may be traced."""
     parameters = {name: x for name, x in numbers.items() if not name.startswith(".")} | fixed
-    made = asked.build(**parameters)
+    made = _built(asked.build, parameters)
     if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], System)):
         msg = f"build must return (system, state), as carom.models do, got {shortened(made)}"
         raise TypeError(msg)
@@ -96,6 +97,20 @@ def cell_of(asked: Asked, fixed: dict[str, Any], numbers: dict[str, Any]) -> Cel
     stepping = given("stepping") if h is None else Constant(h)
     t1 = judged(reals(given("t1"), "t1", "a number"), _judge_end)
     return Cell(*made, stepping, Keeps.of(given("keep")), t1)
+
+
+def _built(build: Callable[..., Any], parameters: dict[str, Any]) -> Any:
+    """What the builder returns; where Python or JAX cannot go on without a number, they are told in carom's words."""
+    try:
+        return build(**parameters)
+    except jax.errors.JAXTypeError:
+        raise
+    except (TypeError, ValueError, IndexError) as error:
+        told = str(error).strip().splitlines()[:1]
+        if not told or not any(sign in told[0] for sign in _UNKNOWN):
+            raise
+        msg = f"{_SHAPES} ({told[0]})"
+        raise TypeError(msg) from None
 
 
 @dataclass
@@ -117,7 +132,7 @@ class Template:
         one = {name: jax.ShapeDtypeStruct((), dtype) for name, dtype in self.numbers.items()}
         try:
             traced, shapes = jax.make_jaxpr(self._traced, return_shape=True)(one)
-        except jax.errors.ConcretizationTypeError as error:
+        except (jax.errors.ConcretizationTypeError, jax.errors.TracerIntegerConversionError) as error:
             msg = f"{_SHAPES} ({str(error).strip().splitlines()[0]})"
             raise TypeError(msg) from None
         except jax.errors.TracerArrayConversionError:
@@ -165,6 +180,7 @@ class Template:
         sizes = [x.size for x in jax.tree.leaves(memory)]
         self.lane_bytes = 8 * sum(sizes) + _STATE_BYTES * (cell.state.q.size + 1)
         self.labels, self.segments, self.example = cell.system.labels, len(ends), numbers
+        self.sizes = {"coordinate": cell.state.q.size, "velocity_number": cell.state.v.size}
         h = cell.stepping.h if isinstance(cell.stepping, Constant) else np.nan
         self.steps = float((ends[-1] - ends[0]) / np.asarray(h))
         return self
@@ -302,7 +318,15 @@ def _refuse_rows(keeps: Keeps) -> None:
 
 
 def _refuse_names(keeps: Keeps, parameters: tuple[str, ...]) -> None:
-    """Raise where a result would bear the name of a parameter."""
+    """Raise where a result would bear the name of a parameter or of another result, or could not name a folder."""
+    names = result_names(keeps)
+    for name in names:
+        if name in (*_TAKEN, "cell") or names.count(name) > 1:
+            msg = f"keep: there is another result '{name}': give the keep another name"
+            raise ValueError(msg)
+        if "/" in name or name.startswith("."):
+            msg = f"keep: a name must hold no '/' and not begin with '.', got '{name}'"
+            raise ValueError(msg)
     own = [f"{name}{ending}" for name in plain_names(keeps).values() for ending in _ENDINGS]
     for name in parameters:
         if name in (*own, *_TAKEN):

@@ -78,6 +78,7 @@ def bifurcation(
     if not isinstance(cells, Grid):
         msg = f"bifurcation follows the first axis of a carom.Grid, got {shortened(cells)}"
         raise TypeError(msg)
+    _refuse_taken(cells, "direction", "period")
     asked = question(build, method, **strobed(period, transient, kept, steps), static=())
     lanes = cells.count // next(iter(cells.dims.values()))
     made = plan(cells, asked, None, lanes, 1)
@@ -87,6 +88,14 @@ def bifurcation(
     data = xarray.concat(found, xarray.Variable("direction", list(follow)), combine_attrs="override")
     data["period"] = ((*data.status.dims,), periods(data.strobe_q, data.strobe_v, tolerance))
     return data
+
+
+def _refuse_taken(cells: Any, *results: str) -> None:
+    """Raise where a parameter bears the name of what a tool adds to the dataset."""
+    for name in results:
+        if name in getattr(cells, "names", ()):
+            msg = f"'{name}' is the name of a parameter and of a result: give the parameter another name"
+            raise ValueError(msg)
 
 
 def strobed(period: Any, transient: int, kept: int, steps: int) -> dict[str, Any]:
@@ -166,6 +175,7 @@ def basins(
         >>> data = carom.basins(carom.models.driven_oscillator, starts, carom.MoreauMidpoint(), period=2 * np.pi / 2.8)
         >>> data.fraction
     """
+    _refuse_taken(cells, "label", "boundary", "period", "fraction", "attractor")
     data = sweep(build, cells, method, **strobed(period, transient, kept, steps), progress=progress)
     points = np.concatenate([data.strobe_q.values, data.strobe_v.values], axis=-1)
     label = attractors(points.reshape(-1, *points.shape[-2:]), tolerance).reshape(data.status.shape)
@@ -246,6 +256,7 @@ def monte_carlo(
     if wanted.ndim != 1 or not ((wanted >= 0) & (wanted <= 1)).all():
         msg = f"quantiles must be a list of numbers between 0 and 1, got {shortened(quantiles)}"
         raise ValueError(msg)
+    _refuse_taken(cells, "quantile")
     data = sweep(build, cells, method, **options)
     for name in [name for name, x in data.data_vars.items() if x.dtype.kind == "f"]:
         x = data[name]
