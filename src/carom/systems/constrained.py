@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.arguments import numpy_for
 from carom.solvers.colouring import jacobian
 from carom.solvers.levels import Factorised
 from carom.solvers.redundant import dependent, doubtful, idle
@@ -191,7 +192,9 @@ def contradiction(equations: Saddle) -> tuple[Array, Accelerations]:
     return jnp.max(jnp.abs(left), initial=0.0) / (jnp.max(size, initial=0.0) + 1e-300), found
 
 
-def time_scale(q: Array, v: Array, a: Array) -> Array:
+def time_scale(q: Any, v: Any, a: Any) -> Any:
     """The shortest of q/v, sqrt(q/a) and v/a, of those that are neither zero nor infinite."""
-    times = jnp.stack([q / v, jnp.sqrt(q / a), v / a])
-    return jnp.min(jnp.where(jnp.isfinite(times) & (times > 0), times, jnp.inf))
+    xp = numpy_for(q, v, a)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        times = xp.stack([q / v, xp.sqrt(q / a), v / a])
+    return xp.min(xp.where(xp.isfinite(times) & (times > 0), times, xp.inf))

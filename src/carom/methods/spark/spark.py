@@ -317,22 +317,29 @@ def stiffness(system: System, state: State, h: float | None) -> float:
     rates = [np.asarray(x) for x in _rates(system, state)]
     if not all(np.isfinite(x).all() for x in rates):
         return float("inf")
-    M, f_q, f_v, turn, scale = rates
+    M, f_q, f_v, turn, D, f, c = rates
     sizes = [np.abs(np.linalg.eigvals(x)).max() for x in (np.linalg.solve(M, f_q), np.linalg.solve(M, f_v), turn)]
-    size = _FOLLOWS * float(scale) if h is None else h
+    size = _FOLLOWS * followed(state, M, D, f, c) if h is None else h
     return float(size * size * sizes[0] + size * (sizes[1] + sizes[2]))
+
+
+def followed(state: State, M: np.ndarray, D: np.ndarray, f: np.ndarray, c: np.ndarray) -> float:
+    """The time scale of the motion at the start; zero where nothing moves. Solved on the host: nothing to compile."""
+    m, n = D.shape
+    whole = np.block([[M, D.T], [D, np.zeros((m, m))]])
+    a = np.linalg.lstsq(whole, np.concatenate([f, -c]), rcond=None)[0][:n]
+    scale = float(time_scale(*(np.max(np.abs(x), initial=0.0) for x in (state.q, state.v, a))))
+    return scale if np.isfinite(scale) else 0.0
 
 
 @compiled_hastily
 def _rates(system: System, state: State) -> tuple[Array, ...]:
-    """Mass, derivatives of the forces by rates and velocities, of the rates by coordinates; a time scale of motion."""
+    """Mass, derivatives of forces by rates and velocities, of rates by coordinates; terms of the accelerations."""
     t, q, v = state.t, state.q, state.v
-    at = accelerations(system, t, q, v)
-    f = lambda x, w: system.force(t, x, w, at.u)  # noqa: E731
+    at = Saddle.of(system, t, q, v)
+    f = lambda x, w: system.force(t, x, w, jnp.zeros(len(at.D)))  # noqa: E731
     rate = lambda x, w: system.rate(t, x, w)  # noqa: E731
     B = jax.jacfwd(rate, 1)(q, v)
-    scale = time_scale(*(jnp.max(jnp.abs(x)) for x in (q, v, at.a)))
-    scale = jnp.where(jnp.isfinite(scale), scale, 0.0)
     turn = jax.jacfwd(rate)(q, v) if system.kinematics is not None else jnp.zeros((1, 1))
     M = mass_matrix(system, t, q, v.size)
-    return M, jax.jacfwd(f)(q, v) @ B, jax.jacfwd(f, 1)(q, v), turn, scale
+    return M, jax.jacfwd(f)(q, v) @ B, jax.jacfwd(f, 1)(q, v), turn, at.D, f(q, v), at.c
