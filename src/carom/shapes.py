@@ -168,6 +168,9 @@ def plate(normal: Numbers, position: Callable[..., Any]) -> Wall:
     Example:
         >>> shaker = carom.shapes.plate((0, 1), lambda t: jnp.array([0.0, 0.1 * jnp.sin(10 * t)]))
     """
+    if not callable(position):
+        msg = f"plate: position must be a function of t, got {position!r}"
+        raise TypeError(msg)
     return _wall(_Plate(jnp.asarray(_unit(normal, "plate")), position))
 
 

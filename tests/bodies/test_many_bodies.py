@@ -237,6 +237,13 @@ CELLS = carom.CellList(2.0, 0.3)
         (lambda: carom.Contacts.each(GRAINS, carom.shapes.disk, data=1.0), "wall must be one of carom.shapes"),
         (lambda: carom.shapes.box((0, 0), (0, 1)), "box: lower must lie below upper"),
         (lambda: carom.shapes.half_plane((0, 0)), "half_plane: normal must be a vector"),
+        (lambda: carom.shapes.plate((0, 1), 0.1), "plate: position must be a function of t, got 0.1"),
+        (lambda: carom.models.disks_in_drum(0), "count must be a whole number of at least 1, got 0"),
+        (lambda: carom.models.disks_in_drum(10, filling=0.0), "filling must be positive"),
+        (lambda: carom.models.disks_in_box(10, smallest=1.2), "smallest must lie above 0 and not above 1"),
+        (lambda: carom.models.disks_in_box(10, width=2.0), "width must be at least 3 of the largest radii, got 2.0"),
+        (lambda: carom.models.column_collapse(10, columns=0), "columns must be a whole number of at least 1"),
+        (lambda: carom.models.hopper(10, angle=2.0), "hopper: angle must lie between 0 and pi / 2"),
     ],
 )
 def test_bodies_that_cannot_be_are_refused_in_one_sentence(make, told):

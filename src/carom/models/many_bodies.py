@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from carom import shapes
+from carom.arguments import plain_numbers, whole
 from carom.bodies import Bodies
 from carom.models.registry import model
 from carom.pairs import CellList
@@ -19,6 +20,7 @@ from carom.systems.contact import Contacts
 from carom.systems.system import System
 
 _SKIN = 0.3  # of the largest radius
+_NARROWEST = 3.0  # of the largest radii: a box for rows of one body
 
 
 def _weight(q, m, p):
@@ -36,7 +38,10 @@ def _moved_places(t, q, v):
 
 def random_radii(count: int, smallest: float, seed: int) -> np.ndarray:
     """Radii of bodies."""
-    return np.random.default_rng(seed).uniform(smallest, 1.0, count)
+    if not 0 < smallest <= 1:
+        msg = f"smallest must lie above 0 and not above 1, the largest radius, got {smallest}"
+        raise ValueError(msg)
+    return np.random.default_rng(seed).uniform(smallest, 1.0, whole(count, "count", 1))
 
 
 def _system_of_disks(
@@ -58,7 +63,7 @@ def _system_of_disks(
 
 def _lattice(count: int, columns: int, spacing: float = 2.0, rise: float = 2.0) -> np.ndarray:
     """Places in rows of so many columns, every other row shifted by half a place."""
-    row, column = np.divmod(np.arange(count), columns)
+    row, column = np.divmod(np.arange(count), whole(columns, "columns", 1))
     return np.column_stack([spacing * (column + 0.5 * (row % 2)), rise * row])
 
 
@@ -69,12 +74,22 @@ def _at_rest(places: np.ndarray) -> State:
 
 def drum_radius(count: int, smallest: float, seed: int, filling: float) -> float:
     """Radius of a drum of which disks fill a part when packed at random."""
-    return float(np.sqrt(np.sum(random_radii(count, smallest, seed) ** 2) / (filling * 0.84)))
+    part = float(plain_numbers(filling, "filling", size=1, positive=True))
+    return float(np.sqrt(np.sum(random_radii(count, smallest, seed) ** 2) / (part * 0.84)))
 
 
 def width_of_box(count: int, width: float | None) -> float:
     """The width asked for, or that of a square heap."""
-    return 2.0 * float(np.ceil(np.sqrt(count))) if width is None else float(width)
+    return 2.0 * float(np.ceil(np.sqrt(count))) if width is None else _wide_enough(width)
+
+
+def _wide_enough(width: float) -> float:
+    """A width that rows with every other one shifted fit into."""
+    given = float(plain_numbers(width, "width", size=1))
+    if given < _NARROWEST:
+        msg = f"width must be at least {_NARROWEST:g} of the largest radii, got {width}"
+        raise ValueError(msg)
+    return given
 
 
 def hopper_height(count: int, opening: float, angle: float) -> float:
@@ -83,6 +98,9 @@ def hopper_height(count: int, opening: float, angle: float) -> float:
 
 
 def _rows_in_hopper(count: int, opening: float, angle: float) -> list[tuple[float, float]]:
+    if not (0 < angle < np.pi / 2 or (angle == 0 and opening >= 4)):
+        msg = f"hopper: angle must lie between 0 and pi / 2 (0 with an opening of 4 or more), got {angle} and {opening}"
+        raise ValueError(msg)
     places, y = [], 1.0
     while len(places) < count:
         n = int(0.5 * opening + y * np.tan(angle) - 1.0 / np.cos(angle))
@@ -223,7 +241,7 @@ def spheres_in_box(
     """
     radii = random_radii(count, smallest, seed)
     side = max(1, round(count ** (1 / 3)))
-    width = 2.0 * side + 1.0 if width is None else float(width)
+    width = 2.0 * side + 1.0 if width is None else _wide_enough(width)
     columns = max(1, int((width - 1.0) // 2.0))
     layer, rest = np.divmod(np.arange(count), columns**2)
     shift = 0.5 * (layer % 2)
