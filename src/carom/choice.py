@@ -30,7 +30,7 @@ from carom.stepping.adaptive import Adaptive
 from carom.stepping.base import AbstractStepping
 from carom.stepping.switching import Switching
 from carom.systems.check import check_once
-from carom.systems.constrained import time_scale
+from carom.systems.constrained import linearised, time_scale
 from carom.systems.system import System
 from carom.tableaux import Tableau, explicit, gauss, radau_iia
 
@@ -211,7 +211,7 @@ def fastest_rate(system: System, state: State) -> Array:
     """
     t, q, v = state.t, state.q, state.v
 
-    a, change = jax.linearize(lambda x, w: system.acceleration(t, x, w), q, v)
+    a, change = linearised(system, t, q, v)
 
     def by_both(along: Array) -> Array:
         """What accelerations gain by a motion, and by another velocity."""

@@ -231,7 +231,7 @@ FRESH = """
     def used():
         gc.collect()
         ctypes.CDLL(None).malloc_trim(0)
-        return int(next(line for line in open("/proc/self/status") if line.startswith("VmRSS")).split()[1])
+        return int(next(line for line in open("/proc/self/status") if line.startswith("RssAnon")).split()[1])
 
     state = carom.State([1.0], [0.0])
     for i in range(int(sys.argv[1])):

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 
 import carom
+from carom.methods.capturing.active_set import survey
+from carom.methods.capturing.modes import Modes
+from carom.methods.capturing.transitions import closing
 from carom.systems.contact_rows import stacked_velocities
 
 
@@ -96,3 +99,22 @@ def test_a_landing_face_has_many_answers_and_both_methods_give_one_of_them():
     apart = np.ptp(np.array(found), axis=0)
     assert apart[2] < 1e-7
     assert apart[5] > 1e-2
+
+
+def test_an_impulse_that_is_rounding_holds_no_contact_that_opens():
+    """What an impact leaves of a stop: pushed off with 1 m/s it is open, whatever the last digit of its impulse."""
+    system = carom.System([2.0, 3.0], contacts=carom.Contacts(lambda q: q))
+    at = survey(system, jnp.asarray(0.0), jnp.zeros(2), jnp.array([1.0, 1e-18]))
+    both = jnp.ones(2, bool)
+    modes = Modes(both, jnp.zeros(0, bool), jnp.zeros(0), at.laws)
+    for held in closing(at, modes, both, jnp.array([1e-31, 1e-14]), jnp.array([5.0]), 1e-9):
+        assert held.closed.tolist() == [False, True]
+
+
+@pytest.mark.slow
+def test_a_wave_through_dominoes_is_the_same_at_all_tolerances():
+    row = carom.models.dominoes(n=3)
+    method = carom.EventCapturing(carom.explicit(5), projection=True)
+    tolerances = np.logspace(-5, -8, 31)
+    ends = [carom.simulate(*row, method, t1=0.25, stepping=carom.Adaptive(rtol, 1e-10)).v[-1] for rtol in tolerances]
+    np.testing.assert_allclose(ends, ends[-1][None].repeat(31, 0), atol=1e-5)

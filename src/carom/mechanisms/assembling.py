@@ -12,7 +12,7 @@ from jaxtyping import Array
 from carom.bodies import Bodies
 from carom.mechanisms.holding import Holding, Rolling
 from carom.mechanisms.joints import Joint
-from carom.mechanisms.poses import Normalised, frames, rate
+from carom.mechanisms.poses import Normalised, rate
 from carom.running.compiled import compiled_hastily
 
 _STEPS = 100
@@ -38,7 +38,7 @@ def assembled(holding: Holding, joints: Sequence[Joint], spans: Sequence[slice],
     """(q, v) on the joints next to the given ones in the norm of unit masses, and the rank of their rows."""
     bodies, rolling = holding.bodies, holding.rolling
     moved = _mover(bodies)
-    places = np.asarray(frames(jnp.asarray(q), bodies).place)
+    places = bodies.positions(q)[:, : 2 if bodies.dof == 3 else 3]
     size = float(np.ptp(places, axis=0).max()) + 1.0
     for _ in range(_STEPS):
         g, C, _ = (np.asarray(x) for x in _rows(holding, rolling, jnp.asarray(q), jnp.asarray(v)))

@@ -37,8 +37,7 @@ class Scene:
         self.number = {body.name: i for i, body in enumerate(bodies)} | {GROUND: len(bodies)}
         d, each = self.dimension, [body.coordinates for body in bodies]
         turn = plane_rotation if d == 2 else space_rotation
-        matrices = [turn(jnp.asarray(c[2] if d == 2 else c[3:])) for c in each]
-        matrices = [R if is_traced(R) else np.asarray(R) for R in matrices]
+        matrices = [turn(c[2] if d == 2 else c[3:]) for c in each]
         self.place = [*(c[:d] for c in each), np.zeros(d)]
         self.turn = [*matrices, np.eye(d)]
         self.angle = [*(c[2] if d == 2 else 0.0 for c in each), 0.0]

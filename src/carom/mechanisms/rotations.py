@@ -27,15 +27,17 @@ _RATE = np.moveaxis(_products("-xx-yy-zz +wx+yz-zy +wy+zx-xz +wz+xy-yx", 3, 0.5)
 
 def plane_rotation(angle: Array) -> Array:
     """The matrix of an angle."""
-    c, s = jnp.cos(angle), jnp.sin(angle)
-    return jnp.stack([jnp.stack([c, -s], -1), jnp.stack([s, c], -1)], -2)
+    xp = numpy_for(angle)
+    c, s = xp.cos(angle), xp.sin(angle)
+    return xp.stack([xp.stack([c, -s], -1), xp.stack([s, c], -1)], -2)
 
 
 def space_rotation(p: Array) -> Array:
     """The matrix of a quaternion of any length: from body axes to those of space."""
-    squares = p[..., :, None] * (p * (2.0 / jnp.sum(p * p, -1, keepdims=True)))[..., None, :]
-    turned = squares.reshape(*p.shape[:-1], 16) @ jnp.asarray(_TURN, p.dtype)
-    return jnp.eye(3, dtype=p.dtype) + turned.reshape(*p.shape[:-1], 3, 3)
+    xp = numpy_for(p)
+    squares = p[..., :, None] * (p * (2.0 / xp.sum(p * p, -1, keepdims=True)))[..., None, :]
+    turned = squares.reshape(*p.shape[:-1], 16) @ xp.asarray(_TURN, p.dtype)
+    return xp.eye(3, dtype=p.dtype) + turned.reshape(*p.shape[:-1], 3, 3)
 
 
 def quaternion_rate(p: Array, omega: Array) -> Array:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, ArrayLike
@@ -108,16 +109,18 @@ class Adaptive(AbstractStepping):
         """As there, but with a first guess that does not mind a start from rest: a hundredth of the time scale."""
         k, _ = method.error_orders
 
-        def rates(t: Array, q: Array, v: Array) -> Any:
-            return system.rate(t, q, v), system.acceleration(t, q, v)
+        def ahead(at: Any, _: None) -> Any:
+            """A step of Euler's method from one place, its size and the rates there."""
+            t, y = at
+            f = system.rate(t, *y), system.acceleration(t, *y)
+            h = _FIRST * jnp.minimum(time_scale(*(jnp.max(jnp.abs(x)) for x in (*y, f[1]))), ends[1] - ends[0])
+            return (t + h, tuple(a + h * b for a, b in zip(y, f))), (y, f, h)
 
         t = state.t if ends.size == 2 else system.beside(ends[0], 1)
-        y = (state.q, state.v)
-        f = rates(t, *y)
-        h0 = _FIRST * jnp.minimum(time_scale(*(jnp.max(jnp.abs(x)) for x in (*y, f[1]))), ends[1] - ends[0])
-        moved = tuple(a + h0 * b for a, b in zip(y, f))
+        _, (places, rates, sizes) = jax.lax.scan(ahead, (t, (state.q, state.v)), None, 2)  # compiles rates once
+        (y, moved), (f, later), h0 = *(tuple(zip(*x)) for x in (places, rates)), sizes[0]
         scales = self.scales(method, y, moved)
-        bend = tuple((a - b) / h0 for a, b in zip(rates(t + h0, *moved), f))
+        bend = tuple((a - b) / h0 for a, b in zip(later, f))
         d = jnp.maximum(largest(f, scales), largest(bend, scales))
         h1 = (_FIRST / jnp.maximum(d, 1e-290)) ** (1.0 / k)
         size = jnp.minimum(jnp.minimum(100.0 * h0, h1), ends[1] - ends[0])

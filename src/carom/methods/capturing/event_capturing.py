@@ -322,7 +322,7 @@ class EventCapturing(AbstractMethod):
         at = survey(system, t, impact.q, impact.v)
         speeds = jnp.maximum(jnp.abs(state.v), jnp.abs(impact.v))
         resting = taking_part | unmoved(at, modes.closed, speeds) if self.impacts == "sequential" else taking_part
-        new, firm = closing(at, modes, resting, modes.closed & (P[:n] > 0), speeds, window)
+        new, firm = closing(at, modes, resting, P, speeds, window)
         q, v = impact.q, moving_as(at.held_still(impact.v, new.held), at.brought_to_rest(impact.v, firm))
         if self.projection:
             q, v = onto_active(system, t, q, v, at, firm.held, start.point.gaps_kept(modes.closed))

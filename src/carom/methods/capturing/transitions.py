@@ -60,14 +60,16 @@ def unmoved(at: Point, closed: Array, speeds: Array) -> Array:
 
 
 def closing(
-    at: Point, modes: Modes, candidates: Array, held: Array, speeds: Array, window: Array
+    at: Point, modes: Modes, candidates: Array, P: Array, speeds: Array, window: Array
 ) -> tuple[Modes, Modes]:
     """The modes after an impact; contacts stay that are held by an impulse, have no velocity, or fly too shortly.
 
+    An impulse holds that would bring about more velocity than there is: that of a contact which opens is rounding.
     The second are without contacts that would have to pull: they leave at once, with what restitution gives them.
     """
     n = candidates.size
     rate = at.gamma[:n]
+    held = modes.closed & (P[:n] * jnp.diagonal(at.G)[:n] > rate) & (P[:n] > 0)
     still = _still(at, speeds)
     resting = held | (candidates & (rate <= still))
     stuck = at_rest(at, _REST) | (at.rough & (lengths(at.laws, at.gamma) <= still))
