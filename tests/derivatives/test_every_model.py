@@ -32,6 +32,7 @@ EASIER = {
 }
 STEP = SMALL_STEP | dict.fromkeys((name for name in EASIER if "crystal" in name or "packing" in name), 1e-7)
 STEP |= {"granular_layer": 1e-7, "layered_string": 1e-4, "inhomogeneous_wave": 1e-3, "flyball_governor": 1e-4}
+STEP |= {"andrews_squeezer": 1e-5}  # with 1e-6 multipliers carry noise of eps / h^2, a motion of 1e-11
 STEP |= {"newtons_cradle": 0.1}  # damping .3: coefficients of tailored methods grow with (damping / h)^2
 
 
