@@ -4,6 +4,7 @@ import gc
 import os
 import signal
 
+import jax
 import jaxlib
 import pytest
 
@@ -19,7 +20,7 @@ if jaxlib.__version__.startswith("0.10."):
 gc.set_threshold(100_000, 20, 20)
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs inherit that it is ignored
 
-from carom.running import loop  # noqa: E402
+from carom.running import loop, memory  # noqa: E402
 
 _compiled: dict[str, int] = {}
 
@@ -58,6 +59,15 @@ LONGEST = (
 def pytest_collection_modifyitems(items):
     rank = {name: i for i, name in enumerate(LONGEST)}
     items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
+
+
+@pytest.fixture(autouse=True)
+def _drop_programs_of_tests_that_crowd_the_process(request):
+    """As carom does with its own: the compiler aborts where there are too many."""
+    yield
+    if request.node.get_closest_marker("slow") and memory.is_crowded():
+        jax.clear_caches()
+        gc.collect()
 
 
 def pytest_sessionfinish(session):

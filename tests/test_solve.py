@@ -20,6 +20,7 @@ T1 = {
     "bead_chain": 1e-4,
     "bouncing_ball": 3.5,
     "bouncing_box": 0.5,  # then impacts accumulate, which time-stepping follows to 1e-3 only
+    "dominoes": 0.5,  # then they lie on each other, and impacts accumulate
     "falling_mass": 1.0,
     "granular_layer": 1.5e-3,
     "hexagonal_crystal": 4e-4,

@@ -254,6 +254,21 @@ def test_fresh_functions_do_not_pile_up_in_memory(count):
     assert float(out.stdout) < 20e3, "kB for all functions but the first five"
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_crowded_process_drops_the_programs_used_longest_ago(monkeypatch):
+    """The compiler aborts where a process holds more pieces of memory than Linux allows; a program holds hundreds."""
+    monkeypatch.setattr("carom.running.compiled._programs", programs := {})
+    ways = [compiled(eval(f"lambda x: x + {i}")) for i in range(25)]
+    one = jnp.asarray(1.0)
+    assert [float(way(one)) for way in ways] == [1.0 + i for i in range(25)]
+    assert len(programs) == 25
+    monkeypatch.setattr("carom.running.memory._CROWDED", 0.0)
+    more = [compiled(eval(f"lambda x: x - {i}")) for i in range(9)]
+    assert [float(way(one)) for way in more] == [1.0 - i for i in range(9)]
+    assert 9 <= len(programs) < 25
+    assert [float(way(one)) for way in ways] == [1.0 + i for i in range(25)]
+
+
 def test_a_compiled_function_inside_another_is_the_function_itself():
     square = compiled(lambda x: x * x)
     assert jax.jit(lambda x: 2.0 * square(x))(jnp.asarray(3.0)) == 18.0

@@ -8,7 +8,6 @@ are asked again what they read. A program is dropped when the last function it w
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import gc
 import itertools
@@ -24,6 +23,7 @@ import numpy as np
 from jax.core import Tracer
 
 from carom.running.functions import has_name, owner, reading
+from carom.running.memory import give_back, is_crowded
 from carom.running.signals import deferred
 
 P = ParamSpec("P")
@@ -33,6 +33,7 @@ _MOST_PROGRAMS = 256  # of a few MB each; a system and a method take about four
 _MOST_BLANKS = 32
 _MOST_REMEMBERED = 256
 _BETWEEN_TRIMS = 8  # dropped programs; a trim takes some 10 ms, a compilation more
+_BETWEEN_LOOKS = 8  # new programs; a look takes some 10 ms too
 _OPTIONS = {"xla_cpu_use_fusion_emitters": False}  # half the time to compile, and kernels that run no slower
 _HASTY = {**_OPTIONS, "xla_backend_optimization_level": 1}  # level 0 breaks derivatives of `jnp.maximum`
 
@@ -249,6 +250,7 @@ class Program:
 
 _programs: dict[Any, Program] = {}
 _clock = itertools.count()
+_looks = itertools.count()
 _dropped: list[None] = []
 
 
@@ -260,24 +262,31 @@ def _leave(name: Any, living: dict[int, Any], gone: int, _: Any) -> None:
 
 
 def _program(fn: Callable[..., Any], kinds: tuple[Kind | Kinds, ...], options: dict[str, Any]) -> Program:
-    """The program of these kinds; the one used longest ago makes room for a new one."""
+    """The program of these kinds; those used longest ago make room for a new one."""
     name = (fn, *[kind.key for kind in kinds])
     found = _programs.get(name)
     if found is None:
-        _give_back_memory()
-        if len(_programs) >= _MOST_PROGRAMS:
-            _programs.pop(min(_programs.copy().items(), key=lambda item: item[1].used)[0], None)
+        _make_room()
         found = _programs.setdefault(name, Program(fn, name, kinds, options))
     if found.owners:
         found.claim(kinds)
     return found
 
 
-def _give_back_memory() -> None:
-    """Now and then, where C's library can: the compiler's memory of dropped programs goes back to the system."""
+def _make_room() -> None:
+    """Drop the programs used longest ago, if there are too many, or half of them if the process is crowded.
+
+    Now and then the compiler's memory of dropped programs goes back to the system.
+    """
+    oldest = sorted(_programs.copy().items(), key=lambda item: item[1].used)
+    count = len(oldest) - _MOST_PROGRAMS + 1
+    if next(_looks) % _BETWEEN_LOOKS == _BETWEEN_LOOKS - 1 and is_crowded():
+        count = max(count, len(oldest) // 2)
+    for name, _ in oldest[: max(count, 0)]:
+        _programs.pop(name, None)
     if len(_dropped) >= _BETWEEN_TRIMS:
         _dropped.clear()
-        getattr(ctypes.CDLL(None), "malloc_trim", lambda _: None)(0)
+        give_back()
 
 
 def compiled(fn: Callable[P, T], options: dict[str, Any] = _OPTIONS) -> Callable[P, T]:

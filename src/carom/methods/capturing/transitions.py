@@ -59,9 +59,7 @@ def unmoved(at: Point, closed: Array, speeds: Array) -> Array:
     return closed & (jnp.abs(at.gamma[: closed.size]) <= _still(at, speeds))
 
 
-def closing(
-    at: Point, modes: Modes, candidates: Array, P: Array, speeds: Array, window: Array
-) -> tuple[Modes, Modes]:
+def closing(at: Point, modes: Modes, candidates: Array, P: Array, speeds: Array, window: Array) -> tuple[Modes, Modes]:
     """The modes after an impact; contacts stay that are held by an impulse, have no velocity, or fly too shortly.
 
     An impulse holds that would bring about more velocity than there is: that of a contact which opens is rounding.

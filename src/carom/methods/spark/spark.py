@@ -39,7 +39,7 @@ from carom.tableaux.tableau import checked_count
 _STIFF = 0.3  # h^2 |df/dq| + h |df/dv| from which the derivatives of the forces enter the Jacobian
 _FAR_TOO_STIFF = 10.0  # the same for a step of this part of the time scale of the motion, where steps find their size
 _FOLLOWS = 0.02
-_ENOUGH, _ROUGHEST = 1e-3, 1e-9  # of rtol, and at most: the accuracy of stages where steps find their size
+_ENOUGH, _ROUGHEST = 1e-4, 1e-9  # of rtol, and at most: the accuracy of stages where steps find their size
 _LEFT = 1e-8  # of constraints that depend on each other and hold, relative to their terms
 _NEAR = 0.05  # smallest singular value of normalised constraints, relative, that is near a singular position
 _LOOKED_AT = 33  # places ahead at which a failed step looks for a singular position
