@@ -38,7 +38,7 @@ def assembled(holding: Holding, joints: Sequence[Joint], spans: Sequence[slice],
     """(q, v) on the joints next to the given ones in the norm of unit masses, and the rank of their rows."""
     bodies, rolling = holding.bodies, holding.rolling
     moved = _mover(bodies)
-    places = bodies.positions(q)[:, : 2 if bodies.dof == 3 else 3]
+    places = np.asarray(bodies.positions(q))[:, : 2 if bodies.dof == 3 else 3]  # pyright: ignore
     size = float(np.ptp(places, axis=0).max()) + 1.0
     for _ in range(_STEPS):
         g, C, _ = (np.asarray(x) for x in _rows(holding, rolling, jnp.asarray(q), jnp.asarray(v)))

@@ -249,8 +249,7 @@ class Program:
 
 
 _programs: dict[Any, Program] = {}
-_clock = itertools.count()
-_looks = itertools.count()
+_clock, _looks = itertools.count(), itertools.count()
 _dropped: list[None] = []
 
 
@@ -274,15 +273,12 @@ def _program(fn: Callable[..., Any], kinds: tuple[Kind | Kinds, ...], options: d
 
 
 def _make_room() -> None:
-    """Drop the programs used longest ago, if there are too many, or half of them if the process is crowded.
-
-    Now and then the compiler's memory of dropped programs goes back to the system.
-    """
+    """Drop the programs used longest ago, half of them in a crowded process; now and then give memory back."""
     oldest = sorted(_programs.copy().items(), key=lambda item: item[1].used)
-    count = len(oldest) - _MOST_PROGRAMS + 1
+    count = max(0, len(oldest) - _MOST_PROGRAMS + 1)
     if next(_looks) % _BETWEEN_LOOKS == _BETWEEN_LOOKS - 1 and is_crowded():
         count = max(count, len(oldest) // 2)
-    for name, _ in oldest[: max(count, 0)]:
+    for name, _ in oldest[:count]:
         _programs.pop(name, None)
     if len(_dropped) >= _BETWEEN_TRIMS:
         _dropped.clear()

@@ -165,7 +165,7 @@ class Saddle(NamedTuple):
         return z
 
     def pull(self, u: Array) -> Array:
-        """What M a gains by each multiplier, with a minus: D^T, and what forces that depend on multipliers take of it."""
+        """What M a loses by each multiplier: D^T, less what forces that depend on multipliers gain."""
         if Feature.MULTIPLIER_FORCES not in self.system.features:
             return self.D.T
         return self.D.T - jax.jacfwd(lambda x: self.system.force(*self.place, x))(u)
