@@ -145,3 +145,52 @@ def test_every_model_of_bodies_starts_where_its_joints_hold():
     for build in (carom.models.bricard, carom.models.rolling_disk, carom.models.dominoes, carom.models.n_four_bar):
         system, state = build()
         assert np.abs(system.constraint(0.0, state.q)).max() < 1e-14
+
+
+ALONG = np.concatenate([np.eye(3), -np.eye(3)])
+CORNERS = np.cumsum(np.vstack([np.zeros(3), ALONG]), axis=0)
+AXES = np.array([np.cross(ALONG[i], ALONG[(i + 1) % 6]) for i in range(6)])
+
+
+def _corners_and_axes(q):
+    """Corners 0 to 5 and the axes of the hinges at corners 1 to 6 of Bricard's mechanism, from its free ones."""
+    x = q.reshape(8, 3)
+    return jnp.concatenate([CORNERS[:2], x[:4]]), jnp.concatenate([AXES[:1], x[4:], AXES[5:]])
+
+
+def _lengths_and_angles(q):
+    """Of five rods the length and the angles of both hinges, to the rod and to each other; lengths of four axes."""
+    P, U = _corners_and_axes(q)
+    rods = [(P[(i + 1) % 6] - P[i], U[i - 1], U[i]) for i in range(1, 6)]
+    return jnp.stack([x for d, a, b in rods for x in (d @ d - 1, d @ a, d @ b, a @ b)] + [u @ u - 1 for u in U[1:5]])
+
+
+def _mass_of_rods(q):
+    """Thin rods between corners, their axial inertia by a hinge axis; what constraints hold may have any mass."""
+    P, U = _corners_and_axes(q)
+    held = jax.jacfwd(_lengths_and_angles)(q)
+    M = held.T @ held
+    for i in range(1, 6):
+        for a, b, part in ((i, i, 1 / 3), (i + 1, i + 1, 1 / 3), (i, i + 1, 1 / 6), (i + 1, i, 1 / 6)):
+            if 2 <= a < 6 and 2 <= b < 6:
+                M = M.at[3 * a - 6 : 3 * a - 3, 3 * b - 6 : 3 * b - 3].add(part * np.eye(3))
+        k = min(i, 4)
+        turning = jnp.zeros(24).at[9 + 3 * k : 12 + 3 * k].set(jnp.cross(P[(i + 1) % 6] - P[i], U[k]))
+        M = M + 1e-3 * jnp.outer(turning, turning)
+    return M
+
+
+@pytest.mark.slow
+def test_bricards_mechanism_moves_as_written_by_hand_in_corners_and_axes():
+    def middles(q):
+        P = _corners_and_axes(q)[0]
+        return jnp.stack([(P[i] + P[(i + 1) % 6]) / 2 for i in range(1, 6)])
+
+    system = carom.System(_mass_of_rods, lambda q: 9.81 * jnp.sum(middles(q)[:, 1]), constraints=_lengths_and_angles)
+    state = carom.State(np.concatenate([CORNERS[2:6], AXES[1:5]]).ravel(), np.zeros(24))
+    rows = np.asarray(jax.jacfwd(_lengths_and_angles)(state.q))
+    assert (len(rows), np.linalg.matrix_rank(rows, tol=1e-9)) == (24, 23)
+    by_hand = carom.solve(system, state, 1.0, rtol=1e-9)
+    assembled = carom.solve(*carom.models.bricard(), 1.0, rtol=1e-9)
+    places = assembled.q[-1].reshape(5, 7)[:, :3]
+    np.testing.assert_allclose(middles(jnp.asarray(by_hand.q[-1])), places, atol=1e-8)

@@ -70,6 +70,14 @@ def test_the_augmented_form_refuses_motion_with_neither_mass_nor_constraint():
         carom.augmented(system, carom.State(np.zeros(3), np.zeros(3)))
 
 
+def test_the_augmented_form_refuses_constraints_that_depend_on_others():
+    twice = carom.System(
+        np.diag([1.0, 0.0]), weight, constraints=lambda q: jnp.array([q[0] - q[1], 2 * q[1] - 2 * q[0]])
+    )
+    with pytest.raises(ValueError, match="1 of the 2 constraints depend on others"):
+        carom.augmented(twice, carom.State(np.zeros(2), np.zeros(2)))
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -8,8 +8,9 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.arguments import DerivedFunction, Given, names_of
+from carom.solvers.redundant import dependent
 from carom.state import State
-from carom.systems.constrained import mass_matrix
+from carom.systems.constrained import directions, mass_matrix
 from carom.systems.features import Feature
 from carom.systems.system import System
 
@@ -84,7 +85,13 @@ def augmented(system: System, state: State) -> tuple[System, State]:
     wide = jnp.concatenate([state.q, jnp.zeros(m)])
     sizes = jnp.abs(jnp.linalg.eigvalsh(whole.mass(state.t, wide, system.given)))
     if not float(jnp.min(sizes)) > 1e-13 * float(jnp.max(sizes)):
-        msg = "augmented: [[M, G^T], [G, 0]] is singular (Jay1998 (10)): some motion has neither mass nor constraint"
+        redundant = int(dependent(directions(system, state.t, state.q, state.v)))
+        why = (
+            f"{redundant} of the {m} constraints depend on others"
+            if redundant
+            else "some motion has neither mass nor constraint"
+        )
+        msg = f"augmented: [[M, G^T], [G, 0]] is singular (Jay1998 (10)): {why}"
         raise ValueError(msg)
     heads = {name: Head(system, name, n) for name in (*system.potential, *system.forces)}
     parts = {name: DerivedFunction(heads[name].energy, ("t", "q"), ()) for name in system.potential}
