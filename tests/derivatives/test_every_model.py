@@ -20,6 +20,7 @@ SIZES = (1e-4, 1e-6)  # of the differences, relative: the better ones count
 OVERCONSTRAINED = ("bricard",)  # 30 rows of rank 29: with hinges elsewhere there is no motion at all
 QUICK = ("dimer_chain-StormerVerlet",)
 EASIER = {
+    "dominoes": {"n": 2},
     "cubic_crystal": {"side": 3},
     "disordered_packing": {"count": 16},
     "granular_layer": {"count": 4, "depth": 3},
