@@ -127,14 +127,14 @@ def changing(numbers: PyTree, tangents: PyTree) -> tuple[PyTree, PyTree, PyTree]
 
 
 @jax.custom_jvp
-def moving_as(x: jax.Array, other: jax.Array) -> jax.Array:
-    """`x` with the derivative of `other`, which is the same number but for rounding."""
+def moving_as(x: PyTree, other: PyTree) -> PyTree:
+    """`x` with the derivative of `other`, which are the same numbers but for rounding."""
     del other
     return x
 
 
 @moving_as.defjvp
-def _(primals: tuple[jax.Array, jax.Array], tangents: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
+def _(primals: tuple[PyTree, PyTree], tangents: tuple[PyTree, PyTree]) -> tuple[PyTree, PyTree]:
     return moving_as(*primals), tangents[1]
 
 

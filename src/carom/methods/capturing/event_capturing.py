@@ -38,7 +38,7 @@ from carom.methods.capturing.margins import at_rest, headings, margins, resolved
 from carom.methods.capturing.memory import CaptureMemory, Phase
 from carom.methods.capturing.modes import Modes
 from carom.methods.capturing.timing import Impacts, after_impact, before_impact, until_rest
-from carom.methods.capturing.transitions import after_piece, closing, falling, fastest, jolted, settled, unmoved
+from carom.methods.capturing.transitions import after_piece, closing, falling, fastest, jolted, settled, steady, unmoved
 from carom.methods.moreau.moreau_theta import theta_step
 from carom.names import register
 from carom.solvers.contact_solver import AbstractContactSolver
@@ -215,14 +215,14 @@ class EventCapturing(AbstractMethod):
         if at.laws.count:
             before = (modes, at) if 2 in at.laws.directions else held((modes, at))  # signs have no derivative
             modes, chosen = rarely(memory.unsettled, settled, (before[0], chosen), before[1], self.solver)
+            state, at = steady(system, state, at, modes)
         start = at.under(modes)
         window = jnp.clip(self.critical_length(system, state, start, nominal), floor, longest)
         falls = falling(at, modes, (1 - self.theta) * window, nominal)  # no room for a piece before
         now = Phase(memory, modes, memory.located | falls, nominal, window, floor)
         if not at.laws.count:
             step = self.smooth_step(system, state, now, start, h)
-            extra = {"redundant": dependent(at.W)} if at.laws.bilateral > 1 else {}
-            return eqx.tree_at(lambda s: s.info.extra, step, extra)
+            return eqx.tree_at(lambda s: s.info.extra, step, {"redundant": dependent(at.W)} if len(at.W) > 1 else {})
         step = jax.lax.cond(
             jnp.any(now.located) | jolted(at, modes),
             lambda: self.critical_step(system, state, now, start, h),

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from carom.methods.capturing.active_set import Point
+from carom.methods.capturing.active_set import Point, survey
 from carom.methods.capturing.location import Trial
 from carom.methods.capturing.margins import at_rest, come_to_rest, headings, slip_begins
 from carom.methods.capturing.modes import Modes, by_row, lengths
 from carom.solvers.contact_problem import ContactProblem, contact_problem
 from carom.solvers.contact_solver import AbstractContactSolver
 from carom.solvers.directions import DenseDirections
-from carom.state import Status
+from carom.solvers.roots import moving_as
+from carom.state import State, Status
+from carom.systems.system import System
 
 _REST = 1e-11  # slip velocities after an impact this small (relative to their terms) are zero
 _STILL = 1e-13  # velocities after an impact this small (relative) are zero
@@ -41,6 +44,18 @@ def after_piece(trial: Trial, modes: Modes, calm: Array, window: Array) -> tuple
     at = trial.at.point
     heading = jnp.where(modes.slipping, modes.directions(at.gamma, at.noise(window)), new.heading)
     return Modes(new.closed, new.stuck | stops, heading, modes.laws), jnp.any(over) | jnp.any(stops)
+
+
+def steady(system: System, state: State, at: Point, modes: Modes) -> tuple[State, Point]:
+    """State and point with the derivative of those in which held laws do not begin to move.
+
+    A contact that sticks at the start, given another velocity, stops within a time that falls with the change; held to
+    the end of the step it would drift: a derivative off by h. (Later steps begin still anyway.)
+    """
+    v = at.held_still(state.v, modes.held)
+    still = state.moved(state.t, state.q, v), survey(system, state.t, state.q, v)
+    numbers, rest = eqx.partition((state, at), eqx.is_inexact_array)
+    return eqx.combine(moving_as(numbers, eqx.filter(still, eqx.is_inexact_array)), rest)
 
 
 def fastest(at: Point, candidates: Array) -> Array:
