@@ -112,9 +112,11 @@ def test_an_impulse_that_is_rounding_holds_no_contact_that_opens():
 
 
 @pytest.mark.slow
-def test_a_wave_through_dominoes_is_the_same_at_all_tolerances():
+def test_a_wave_through_dominoes_is_the_same_at_all_tolerances_and_in_time_stepping():
     row = carom.models.dominoes(n=3)
     method = carom.EventCapturing(carom.explicit(5), projection=True)
     tolerances = np.logspace(-5, -8, 31)
     ends = [carom.simulate(*row, method, t1=0.25, stepping=carom.Adaptive(rtol, 1e-10)).v[-1] for rtol in tolerances]
     np.testing.assert_allclose(ends, ends[-1][None].repeat(31, 0), atol=1e-5)
+    stepped = carom.simulate(*row, carom.MoreauMidpoint(), t1=0.25, h=1e-5, save_every=1000)
+    np.testing.assert_allclose(ends[-1], stepped.v[-1], atol=2e-3)
