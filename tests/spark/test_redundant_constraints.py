@@ -1,10 +1,12 @@
 """Constraints that depend on each other: the motion is that of an independent subset, multipliers share the load."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 import carom
+from carom.solvers.redundant import dependent
 
 METHODS = {
     "spark": (carom.Spark(3), 0.02),
@@ -61,6 +63,32 @@ def test_random_redundant_rows_move_like_an_independent_subset(name):
         assert np.abs(many.multiplier[1:] @ R - one.multiplier[1:]).max() < 1e-7 * np.abs(one.multiplier).max()
         assert many.account.worst["redundant"] == 3
         assert one.account.worst["redundant"] == 0
+
+
+def dependent_rows(rng, m, lost):
+    """m rows, of which some are sums of others in shares of any size, so that any row may hardly be part of it."""
+    D = rng.normal(size=(m, m + 2)) * 10.0 ** rng.uniform(-3, 3, (m, 1))
+    chosen = rng.permutation(m)[:lost]
+    for k in chosen:
+        shares = rng.normal(size=m) * 10.0 ** rng.uniform(-10, 0, m) / np.linalg.norm(D, axis=1)
+        shares[chosen] = 0.0
+        D[k] = shares @ D
+    return D
+
+
+@pytest.mark.parametrize("m", [3, 6, 12, 30])
+def test_rank_does_not_depend_on_the_order_of_rows_or_on_how_little_they_share(m):
+    rng = np.random.default_rng(m)
+    lost = np.arange(400) % min(m, 4)
+    rows = np.stack([dependent_rows(rng, m, k) for k in lost])
+    np.testing.assert_array_equal(jax.jit(jax.vmap(dependent))(rows), lost)
+
+
+@pytest.mark.slow
+def test_a_long_run_of_bricards_mechanism_loses_no_energy_where_a_row_takes_no_part():
+    sol = carom.solve(*carom.models.bricard(), t1=10.0, rtol=1e-6, atol=1e-6)
+    assert np.ptp(sol.account.energy) < 1e-5
+    assert sol.account.extra["redundant"][1:].min() == 1
 
 
 def test_duplicated_rows_share_the_load():

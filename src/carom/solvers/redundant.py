@@ -12,8 +12,8 @@ from carom.solvers.small import inverse_small, is_small, solve_rolled, times
 
 _DAMPING = 1e-7  # of the multipliers' matrix, refined away: leaves least-squares multipliers for redundant rows
 _REFINEMENTS = 4
-_REDUNDANT = 1e-9
 _DEPENDENT = 1e-10  # squared sine of the angle between a row and the others, under which it depends on them
+_DOUBTFUL = 1e-3  # of rows in their own order: a dependence that the last k hardly share leaves pivots of eps^(1/(k+1))
 _IDLE = 1e-9
 _WRITTEN_OUT = 3  # rows: beyond, a loop compiles faster and runs as fast
 
@@ -78,39 +78,22 @@ def _refine(inverse: Array, S: Array, b: Array) -> Array:
 
 
 def redundancy(S: Array, rows: Array) -> Array:
-    """How many active rows depend on the others, counted by vanishing pivots."""
-    table, count = masked(S, rows), jnp.zeros((), jnp.int32)
+    """How many active rows depend on the others."""
     if S.shape[0] < 2:
-        return count
-    diagonal = jnp.diag(table)
-
-    def eliminate(k: Array, found: tuple[Array, Array]) -> tuple[Array, Array]:
-        table, count = found
-        gone = jnp.abs(table[k, k]) <= _REDUNDANT * diagonal[k]
-        row = jnp.where(gone, 0.0, table[k] / jnp.where(gone, 1.0, table[k, k]))
-        below = (np.arange(S.shape[0]) > k)[:, None]
-        return table - table[:, k][:, None] * row * below, count + gone
-
-    return jax.lax.fori_loop(0, S.shape[0], eliminate, (table, count))[1]
+        return jnp.zeros((), jnp.int32)
+    table = masked(S, rows)
+    size = jnp.sqrt(jnp.where(jnp.diag(table) > 0, jnp.diag(table), 1.0))
+    return _lost(table / (size[:, None] * size))
 
 
-def dependent(D: Array, within: float = _DEPENDENT) -> Array:
+def dependent(D: Array) -> Array:
     """How many rows of D depend on the others, whatever their lengths; rows of zeros do."""
-    none = jnp.zeros((), jnp.int32)
-    if D.shape[0] == 0:
-        return none
-    if D.shape[0] == 1:
-        return (jnp.max(jnp.abs(D)) == 0).astype(jnp.int32)
-    gram = _angles(D)
-    if is_small(gram):
-        return _vanishing(gram, within)
-    return rarely(_pivot(gram, within), lambda _, gram: gram.shape[0] - _rank(gram, within), none, gram)
+    return _lost(_angles(D)) if len(D) else jnp.zeros((), jnp.int32)
 
 
-def doubtful(D: Array, within: float = _DEPENDENT) -> Array:
-    """Whether some rows of D, two or more of them, depend on others."""
-    gram = _angles(D)
-    return _vanishing(gram, within) > 0 if is_small(gram) else _pivot(gram, within)
+def doubtful(D: Array) -> Array:
+    """Whether some rows of D, two or more of them, may depend on others; no is right unless five rows hardly share it."""
+    return _doubtful(_angles(D))
 
 
 def _angles(D: Array) -> Array:
@@ -120,19 +103,17 @@ def _angles(D: Array) -> Array:
     return held(times(rows, rows.T))
 
 
-def _pivot(gram: Array, within: float) -> Array:
-    """Whether a pivot of a positive matrix vanishes."""
-    return ~(jnp.min(jnp.diagonal(jnp.linalg.cholesky(gram, symmetrize_input=False))) ** 2 > within)
-
-
-def _vanishing(gram: Array, within: float) -> Array:
-    """Vanishing pivots of a small positive matrix with unit diagonal."""
-    count = jnp.zeros((), jnp.int32)
-    while gram.shape[0]:
-        there = gram[0, 0] > within
-        row = jnp.where(there, gram[0, 1:] / jnp.where(there, gram[0, 0], 1.0), 0.0)
-        gram, count = gram[1:, 1:] - gram[1:, :1] * row, count + ~there
-    return count
+def _doubtful(gram: Array) -> Array:
+    """Whether a pivot of a positive matrix with unit diagonal is small, rows taken in their order."""
+    if not is_small(gram):
+        factor = jnp.linalg.cholesky(gram, symmetrize_input=False)
+        return ~jnp.all(jnp.diagonal(factor) ** 2 > _DOUBTFUL)  # a minimum may pass over NaN
+    clear = gram[0, 0] > _DOUBTFUL
+    while gram.shape[0] > 1:
+        row = gram[0, 1:] / jnp.where(clear, gram[0, 0], 1.0)
+        gram = gram[1:, 1:] - gram[1:, :1] * row
+        clear = clear & (gram[0, 0] > _DOUBTFUL)
+    return ~clear
 
 
 def idle(S: Array) -> tuple[Array, Array]:
@@ -149,14 +130,20 @@ def idle(S: Array) -> tuple[Array, Array]:
     return jnp.round(jnp.trace(P)).astype(jnp.int32), both * P
 
 
-def _rank(gram: Array, within: float) -> Array:
+def _lost(gram: Array) -> Array:
+    """How many rows of a positive matrix with unit diagonal depend on others."""
+    count = lambda _, gram: gram.shape[0] - _rank(gram)  # noqa: E731
+    return rarely(_doubtful(gram), count, jnp.zeros((), jnp.int32), gram)
+
+
+def _rank(gram: Array) -> Array:
     """The number of pivots of a positive matrix with unit diagonal that do not vanish, the largest first."""
 
     def eliminate(_, found: tuple[Array, Array]) -> tuple[Array, Array]:
         table, count = found
         diagonal = jnp.diagonal(table)
         k = jnp.argmax(diagonal)
-        there = diagonal[k] > within
+        there = diagonal[k] > _DEPENDENT
         column = jnp.where(there, table[k] / jnp.sqrt(jnp.where(there, diagonal[k], 1.0)), 0.0)
         return table - column[:, None] * column, count + there
 

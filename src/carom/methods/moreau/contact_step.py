@@ -13,7 +13,7 @@ from carom.solvers.contact_problem import TINY, ContactProblem, contact_problem
 from carom.solvers.contact_solver import AbstractContactSolver, ContactResult, direction_once
 from carom.solvers.directions import AbstractDirections, DenseDelassus
 from carom.solvers.newton import Settled, iterated
-from carom.solvers.redundant import dependent
+from carom.solvers.redundant import doubtful
 from carom.solvers.roots import rarely, rooted
 from carom.solvers.small import inverse_small, times
 from carom.state import Info, State
@@ -25,7 +25,6 @@ TOUCHING = 1e-9  # of what free motion adds to a gap in a step: a gap as small i
 
 _ROUNDS = 50  # for limits of friction that follow from the impulses
 _SAME = 1e-13
-_DOUBTFUL = 1e-3  # constraints in the middle of a step that depend on each other as nearly may do so at its start
 
 
 def report(
@@ -176,7 +175,7 @@ class Joined(eqx.Module):
         if rows.laws.bilateral < 2:
             return cls(W, M_inv_W, S, none)
         nothing = (jnp.zeros_like(S), none)
-        lost, redundant = rarely(dependent(W, _DOUBTFUL) > 0, _lost, nothing, system, start)
+        lost, redundant = rarely(doubtful(W), _lost, nothing, system, start)
         return cls(W, M_inv_W, S + lost, redundant)
 
     def posed(self, problem: ContactProblem) -> ContactProblem:
