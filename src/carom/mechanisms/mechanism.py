@@ -110,9 +110,13 @@ class Mechanism:
             **options,
         )
 
-    def __iter__(self) -> Iterator[Any]:
+    def assemble(self) -> tuple[System, State]:
         """The system and the state."""
-        return iter((self.system, self.state))
+        return self.system, self.state
+
+    def __iter__(self) -> Iterator[Any]:
+        """The same, so that a mechanism stands wherever both do: `carom.solve(*mechanism, t1=1.0)`."""
+        return iter(self.assemble())
 
     def __repr__(self) -> str:
         return (

@@ -48,7 +48,8 @@ class AbstractMethod(eqx.Module):
     (`Gives`), and steppings refuse a method that does not give what they need. `derivative` is that of its runs: a
     method that steps over impacts without locating them says so. Where a change of h costs an error of its own,
     `least_growth` above 1 keeps steps constant for stretches: they grow by that factor at least. `newer_emitters` has
-    its programs compiled by those emitters of XLA for processors that carom switches off elsewhere.
+    its programs compiled by those emitters of XLA for processors that carom switches off elsewhere; `mostly_lapack` has
+    those for large systems compiled faster, since what calls LAPACK is no slower for it.
     """
 
     handles: ClassVar[frozenset[Feature]] = frozenset()
@@ -56,6 +57,7 @@ class AbstractMethod(eqx.Module):
     derivative: ClassVar[Derivative] = Derivative.NONE
     least_growth: ClassVar[float] = 1.0
     newer_emitters: ClassVar[bool] = False
+    mostly_lapack: ClassVar[bool] = False
 
     __repr__ = call
 

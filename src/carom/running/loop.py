@@ -19,7 +19,7 @@ from jaxtyping import Array
 from carom.keep.base import Taken
 from carom.keep.keeps import RECENT
 from carom.methods.base import AbstractMethod
-from carom.running.compiled import blank, compiled, traced_once
+from carom.running.compiled import blank, compiled, compiled_hastily, traced_once
 from carom.running.crossing import bisected, inside_step, looks, number_at
 from carom.running.listing import looked, within_lists
 from carom.state import Carry, Counts, Row, State, Status
@@ -209,6 +209,7 @@ def _advance(
 
 advance = compiled(_advance)
 advance_by_emitters = compiled(_advance, {})
+advance_hastily = compiled_hastily(_advance)
 
 
 def narrow_turn(tried: Any, running: Any, loop: Any) -> Any:

@@ -40,7 +40,7 @@ from carom.running.keeping import (
     warn_of_keeps,
 )
 from carom.running.listing import roomier, warn_of_overlaps
-from carom.running.loop import Problem, Start, advance, advance_by_emitters, begin, blank_carry, first_carry
+from carom.running.loop import Problem, Start, begin, blank_carry, first_carry
 from carom.running.progress import Progress, progress_bar
 from carom.running.signals import deferred, look
 from carom.running.threads import one_for_lapack
@@ -57,6 +57,7 @@ _let_others_run = getattr(os, "sched_yield", lambda: None)
 _MOST_ROWS = 2048
 _REJECTED = 8.0  # times the size proposed after a failure: more than the size that failed
 _KNOWN = (Status.NO_CONSISTENT_MODE, Status.SEVERAL_CONSISTENT_MODES, Status.TOO_MANY_EVENTS)  # not for want of numbers
+_LARGE = 24  # coordinates: from there on steps that call LAPACK take as long however the rest is compiled
 _FIRST_NUMBERS = 2e6  # coordinates times attempts of the first chunk; later ones are timed
 
 
@@ -108,15 +109,20 @@ class Run:
         self.failed = self.cancelled = False
         self._host_copy: tuple[Any, Any] = (None, None)
 
+    @property
+    def program(self) -> Any:
+        """The compiled loop, by the compiler that suits the method."""
+        method, large = self.problem.method, self.start.state.q.shape[-1] >= _LARGE
+        usual = loop.advance_hastily if method.mostly_lapack and large else loop.advance
+        return loop.advance_by_emitters if method.newer_emitters else usual
+
     def chunk(self) -> None:
         """Advance by one chunk and append its rows."""
         before, started = loop.traces, time.perf_counter()
         fresh = self._carry is None
         carry = blank_carry(self.frozen, self.start, self.axes) if fresh else self.carry
-        limits = np.array([self.rows, self.attempts, fresh])
-        more = (self.compiled_start, limits, self.rows, self.lanes, self.axes)
-        run = advance_by_emitters if self.problem.method.newer_emitters else advance
-        carry, buffer, layout, summary = run(self.frozen, carry, *more)
+        more = (self.compiled_start, np.array([self.rows, self.attempts, fresh]), self.rows, self.lanes, self.axes)
+        carry, buffer, layout, summary = self.program(self.frozen, carry, *more)
         launched = time.perf_counter()
         spin = _SPIN_SECONDS if not self.seconds else 0.0
         while not summary.is_ready():

@@ -92,7 +92,7 @@ def dependent(D: Array) -> Array:
 
 
 def doubtful(D: Array) -> Array:
-    """Whether some rows of D, two or more of them, may depend on others; no is right unless five rows hardly share it."""
+    """Whether some rows of D, two or more of them, may depend on others; wrong only where five hardly share in it."""
     return _doubtful(_angles(D))
 
 

@@ -177,16 +177,19 @@ class Saddle(NamedTuple):
         .3 s for ten bodies.
         """
         system, (t, q, v), (m, n) = self.system, self.place, self.D.shape
-        a, u, *_ = self.accelerations()
+        u = self.accelerations().u if Feature.MULTIPLIER_FORCES in system.features else jnp.zeros(m)
+        whole = jnp.block([[mass_matrix(system, t, q, n), self.pull(u)], [self.C, jnp.zeros((m, m))]])
+        shortest = jnp.linalg.pinv(whole)
+        z = shortest @ jnp.concatenate([system.force(t, q, v, u) + (self.pull(u) - self.D.T) @ u, -self.c])
+        a, u = z[:n], z[n:]
 
         def left(x: Array, w: Array) -> Array:
             forces = system.mass_times(t, x, a) - reaction(system, t, x, w, u) - system.force(t, x, w, u)
             moving = (jnp.ones_like(t), system.rate(t, x, w), a)
             return jnp.concatenate([forces, jax.jvp(lambda *z: velocity_residual(system, *z), (t, x, w), moving)[1]])
 
-        whole = jnp.block([[mass_matrix(system, t, q, n), self.pull(u)], [self.C, jnp.zeros((m, m))]])
-        shortest, change = jnp.linalg.pinv(whole)[:n], jax.linearize(left, q, v)[1]
-        return a, lambda dq, dv: -shortest @ change(dq, dv)
+        change = jax.linearize(left, q, v)[1]
+        return a, lambda dq, dv: -shortest[:n] @ change(dq, dv)
 
     def solved_along(self, level: np.ndarray) -> Array:
         """The same level by level, for independent constraints and forces that do not depend on multipliers."""

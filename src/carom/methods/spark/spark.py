@@ -102,6 +102,7 @@ class Spark(AbstractMethod):
     )
     gives = frozenset({Gives.WHOLE_STEPS, Gives.SYMMETRIC_ERROR, Gives.LOCAL_ERROR, Gives.BACKWARD})
     derivative = Derivative.EXACT
+    mostly_lapack = True  # ten bodies: 3.1 instead of 3.7 s for the loop, steps as fast (squeezer, Bricard, ten bodies)
 
     def __init__(
         self,
