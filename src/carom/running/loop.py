@@ -28,7 +28,7 @@ from carom.systems.features import NONSMOOTH, Feature
 from carom.systems.system import System
 
 _BUFFER_BYTES = 32e6
-_TOGETHER = {24: 8, 48: 6, 64: 2}  # rows up to so wide are written so many at once; 4 and 16 narrow ones took longer
+_TOGETHER = {24: 8, 32: 4, 48: 6, 64: 2}  # rows up to so wide are written so many at once, in as few pieces as may be
 SMALL = 64  # numbers: XLA calls arrays up to this small, 512 bytes
 _NARROW = 1000  # numbers in a row; writing fewer costs less than deciding not to
 traces = 0
