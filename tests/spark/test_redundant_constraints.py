@@ -91,6 +91,37 @@ def test_a_long_run_of_bricards_mechanism_loses_no_energy_where_a_row_takes_no_p
     assert sol.account.extra["redundant"][1:].min() == 1
 
 
+def tilted(q, p):
+    """A wall x = 0 and the curve y = sin z on it, told by rows that include an angle of about p."""
+    return jnp.stack([q[0], q[0] + p * (q[1] - jnp.sin(q[2]))])
+
+
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        ("spark", 1e-4),
+        pytest.param("moreau", 1e-4, marks=pytest.mark.slow),
+        pytest.param("full spark", 1e-4, marks=pytest.mark.slow),
+        pytest.param("capturing", 1e-3, marks=pytest.mark.slow),
+    ],
+)
+def test_rows_that_nearly_depend_on_each_other_hold_as_well_as_those_far_from_it(name, least):
+    method, h = METHODS[name]
+    state = carom.State([0.0, np.sin(0.5), 0.5], [0.0, np.cos(0.5), 1.0])
+
+    def end(angle):
+        system = carom.System(
+            [1.0, 2.0, 3.0],
+            lambda q: 9.81 * q[1] + 2.0 * q[2] ** 2 + q[0],
+            constraints=tilted,
+            params=angle,
+        )
+        return carom.simulate(system, state, method, t1=0.4, h=h).q[-1]
+
+    for angle in np.geomspace(0.1, least, 7):
+        assert np.abs(end(angle) - end(1.0)).max() < 1e-9
+
+
 def test_duplicated_rows_share_the_load():
     R = np.eye(5)[[0, 1, 2, 3, 4, 0, 0, 2]]
     state = body(4)[1]
