@@ -129,7 +129,7 @@ def test_friction_in_joints_is_limited_by_the_force_they_carry():
     block = carom.RigidBody(2.0, 0.1, position=(2.0, 0.0), name="block")
     hinge = carom.joints.revolute("ground", "arm.left", at=(0, 0), friction=0.02)
     guide = carom.joints.prismatic("ground", "block", at=(2, 0), axis=(1, 0), friction=0.3)
-    system, state = carom.Mechanism([arm, block], [hinge, guide])
+    system, state = carom.Mechanism([arm, block], [hinge, guide]).assemble()
     (elements,) = system.friction_groups
     lam, v = jnp.asarray([3.0, 4.0, -7.0, 100.0]), jnp.asarray([0.0, 0.6, 1.2, 5.0, 0.0, 0.0])
     found = jax.jit(
