@@ -15,7 +15,7 @@ _REFINEMENTS = 4
 _DEPENDENT = 1e-10  # squared sine of the angle between a row and the others, under which it depends on them
 _DOUBTFUL = 1e-3  # of rows in their own order: a dependence that the last k hardly share leaves pivots of eps^(1/(k+1))
 _IDLE = 1e-9
-_UNCLEAR, _PURIFICATIONS = 1e-5, 40
+_CLEAR, _PURIFICATIONS = 1e-9, 40  # x^2 (1 - x)^2 of what is nearly zero or one
 _WRITTEN_OUT = 3  # rows: beyond, a loop compiles faster and runs as fast
 
 
@@ -120,16 +120,16 @@ def _doubtful(gram: Array) -> Array:
 def idle(S: Array) -> tuple[Array, Array]:
     """The projection on multipliers that S maps to zero, in units of S: `size P size`, size^2 its diagonal; its rank.
 
-    P has the eigenvectors of the normalised S, with a one where its eigenvalue is below _IDLE / 5 and zero elsewhere:
-    X = d (S + d)^{-1} with a small d, and its fourth power where all eigenvalues of X are near one or zero. What is
-    left of a zero must be small beside that of S, since S + idle(S) takes its place. That has an inverse, which gives
-    the shortest multipliers, each counted in units of the motion that it brings about.
+    P has the eigenvectors of the normalised S, with a one where its eigenvalue is below _IDLE and zero elsewhere: X =
+    d (S + d)^{-1} with a small d, and its fourth power where all eigenvalues of X are near one or zero. What is left of
+    a zero must be small beside that of S, since S + idle(S) takes its place. That has an inverse, which gives the
+    shortest multipliers, each counted in units of the motion that it brings about.
     """
     size = jnp.sqrt(jnp.where(jnp.diagonal(S) > 0, jnp.diagonal(S), 1.0))
     both = size[:, None] * size
     X = _IDLE * jnp.linalg.inv(S / both + _IDLE * jnp.asarray(np.eye(S.shape[0])))
-    rank, P = jnp.trace(X), X @ X
-    P = rarely(jnp.abs(rank - jnp.round(rank)) > _UNCLEAR, _purified, P @ P)
+    X2 = X @ X
+    P = rarely(~(jnp.sum((X - X2) ** 2) < _CLEAR), lambda _, X: _purified(X), X2 @ X2, X)
     return jnp.round(jnp.trace(P)).astype(jnp.int32), both * P
 
 
