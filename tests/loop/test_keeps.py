@@ -243,6 +243,7 @@ WRONG = {
     "no room": (lambda: keep.strobe(1.0, last=0), "keep.strobe: last must be a whole number of at least 1"),
     "no function": (lambda: keep.section(3.0), r"keep.section: f must be a function of \(t, q, v\) or \(q, v\)"),
     "up": (lambda: keep.section(position_of, "up"), "direction must be 'rising', 'falling' or 'both', got 'up'"),
+    "ups": (lambda: keep.section(position_of, ["rising"]), "keep.section: direction must be.*got \\['rising'\\]"),
     "unknown event": (lambda: keep.count("jumps"), "event must be one of 'closes', 'opens'"),
     "twice": (lambda: keep.columns("q", "q"), "keep.columns: 'q' is named twice"),
     "no times": (lambda: keep.times([]), "keep.times: times must be a list of finite times"),
