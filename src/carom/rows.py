@@ -47,6 +47,8 @@ class RowStore:
         self.chunks: list[np.ndarray] = []
         self.wanted: np.ndarray | None = None
         self.newest = 0.0
+        self.first: np.ndarray | None = None  # row 0 of a stored run
+        self.happened: Any = None
 
     def append(self, rows: np.ndarray) -> None:
         """Add a chunk. A kept row replaces all rows from its k on; a row not kept takes back all rows after its k."""
@@ -74,6 +76,9 @@ class RowStore:
         if times.ndim != 1 or not times.size or not np.all((times >= min(t0, t1)) & (times <= max(t0, t1))):
             msg = f"save_at must be times between {t0:g} and {t1:g}, got {times}"
             raise ValueError(msg)
+        if np.any(np.diff(times) * (t1 - t0) < 0):
+            msg = f"save_at must be times in the order of the run, from {t0:g} to {t1:g}, got {times}"
+            raise ValueError(msg)
         self.wanted = np.sort(np.abs(times - t0))
 
     def _thin(self, wanted: np.ndarray) -> None:
@@ -100,7 +105,7 @@ class RowStore:
 
     def snapshot(self, carry: Carry) -> Columns:
         """The columns of the rows stored so far, the start as row 0."""
-        return Columns(self.start, self.fields, tuple(self.chunks), carry)
+        return Columns(self.start, self.fields, tuple(self.chunks), carry, self.first)
 
 
 class Columns(Mapping[str, np.ndarray]):
@@ -109,10 +114,12 @@ class Columns(Mapping[str, np.ndarray]):
     Rows hold the time since the start, the column `elapsed`; `t` is the user's.
     """
 
-    def __init__(self, start: State, fields: Fields, chunks: tuple[np.ndarray, ...], carry: Carry):
+    def __init__(
+        self, start: State, fields: Fields, chunks: tuple[np.ndarray, ...], carry: Carry, first: np.ndarray | None
+    ):
         names = {"t": "elapsed"}
         self.fields = {names.get(name, name): place for name, place in fields.items() if name != "keep"}
-        self.start, self.chunks, self.carry = start, chunks, carry
+        self.start, self.chunks, self.carry, self.first = start, chunks, carry, first
         self.known: dict[str, np.ndarray] = {}
 
     @functools.cached_property
@@ -146,9 +153,9 @@ class Columns(Mapping[str, np.ndarray]):
         return chunk[i - 1, place]
 
     def _first(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
-        """Row 0, the start; before the epoch of the carry if another run came before."""
-        if name == "elapsed":
-            return np.asarray(self.clock.turned(np.asarray(self.start.t) - self.clock.epoch))
+        """Row 0: as it was stored, else the start."""
+        if self.first is not None:
+            return self.first[self.fields[name][0]]
         return np.asarray(getattr(self.start, name)) if name in ("q", "v") else np.zeros(shape)
 
     def __iter__(self) -> Iterator[str]:
@@ -172,6 +179,16 @@ def append(stores: list[RowStore], layout: Any, rows: np.ndarray) -> None:
     follows = np.all((k > before) & (rows[:, :, 1] > 0), axis=0)
     for lane, store in enumerate(stores):
         (store.add if follows[lane] else store.append)(rows[:, lane])
+
+
+def restored(start: State, columns: Mapping[str, np.ndarray], happened: Any) -> RowStore:
+    """The rows of a stored run, and events that they do not tell; several rows of one step lie between its ends."""
+    store, shapes = RowStore(start), tuple(values.shape[1:] for values in columns.values())
+    store.fields = _fields(tuple(columns), shapes)
+    rows = np.concatenate([values.reshape(len(values), -1).astype(float) for values in columns.values()], axis=1)
+    store.first, store.happened = rows[0], happened
+    store.add(rows[1:])
+    return store
 
 
 Fields = dict[str, tuple[slice, tuple[int, ...]]]

@@ -22,6 +22,7 @@ def contacts(gap, **more):
 
 MISTAKES = {
     "index": (lambda: carom.System(1.0, lambda q: q[5] ** 2), "potential: index 5 is out of range for 2 coordinates"),
+    "a condition": (lambda: contacts(lambda q: q > 0), "gap must return numbers, got True or False"),
     "index of a gap": (lambda: contacts(lambda q: q[3]), "gap: index 3 is out of range for 2 coordinates"),
     "index of a force": (
         lambda: carom.System(1.0, bowl, {"drag": lambda t, q, v: -v[2] * q}),

@@ -196,7 +196,9 @@ class Run:
         """What has been accepted so far (of one lane)."""
         carry = self.carry if self.lanes is None else jax.tree.map(lambda x: x[lane], self.carry_on_host())
         timing = {"seconds": self.seconds, "compile_seconds": self.compile_seconds, "traces": self.traces}
-        solution = Solution(*self.parts[lane], self.stores[lane].snapshot(carry), carry, timing)
+        store = self.stores[lane]
+        solution = Solution(*self.parts[lane], store.snapshot(carry), carry, timing)
+        solution.happened = store.happened
         if self.keeping is not None:
             solution.keeps = self.problem.keeps
             solution.kept = self.keeping.results(lane, solution)
