@@ -47,7 +47,7 @@ class RowStore:
         self.chunks: list[np.ndarray] = []
         self.wanted: np.ndarray | None = None
         self.newest = 0.0
-        self.first: np.ndarray | None = None  # row 0 of a stored run
+        self.first: dict[str, np.ndarray] = {}  # row 0 of a stored run
         self.happened: Any = None
 
     def append(self, rows: np.ndarray) -> None:
@@ -115,7 +115,12 @@ class Columns(Mapping[str, np.ndarray]):
     """
 
     def __init__(
-        self, start: State, fields: Fields, chunks: tuple[np.ndarray, ...], carry: Carry, first: np.ndarray | None
+        self,
+        start: State,
+        fields: Fields,
+        chunks: tuple[np.ndarray, ...],
+        carry: Carry,
+        first: Mapping[str, np.ndarray],
     ):
         names = {"t": "elapsed"}
         self.fields = {names.get(name, name): place for name, place in fields.items() if name != "keep"}
@@ -154,8 +159,8 @@ class Columns(Mapping[str, np.ndarray]):
 
     def _first(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
         """Row 0: as it was stored, else the start."""
-        if self.first is not None:
-            return self.first[self.fields[name][0]]
+        if name in self.first:
+            return self.first[name]
         return np.asarray(getattr(self.start, name)) if name in ("q", "v") else np.zeros(shape)
 
     def __iter__(self) -> Iterator[str]:
@@ -186,7 +191,8 @@ def restored(start: State, columns: Mapping[str, np.ndarray], happened: Any) -> 
     store, shapes = RowStore(start), tuple(values.shape[1:] for values in columns.values())
     store.fields = _fields(tuple(columns), shapes)
     rows = np.concatenate([values.reshape(len(values), -1).astype(float) for values in columns.values()], axis=1)
-    store.first, store.happened = rows[0], happened
+    store.first = {"elapsed" if name == "t" else name: values[0] for name, values in columns.items()}
+    store.happened = happened
     store.add(rows[1:])
     return store
 

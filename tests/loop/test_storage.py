@@ -160,3 +160,15 @@ def test_saving_replaces_the_file_at_once(tmp_path):
     sol = carom.simulate(*oscillator(), carom.Theta(), t1=1.0, h=0.1)
     sol.save(tmp_path / "deep" / "run.nc")
     assert os.listdir(tmp_path / "deep") == ["run.nc"]
+
+
+def test_a_tableau_of_ones_own_is_stored_with_its_numbers(tmp_path):
+    heun = carom.Tableau([[0, 0], [1, 0]], [0.5, 0.5], [0, 1], order=2, name="own")
+    ralston = carom.Tableau([[0, 0], [2 / 3, 0]], [0.25, 0.75], [0, 2 / 3], order=2, name="own")
+    system, state = oscillator()
+    assert repr(carom.EventCapturing(heun)) == "EventCapturing(own)"
+    carom.simulate(system, state, carom.ExplicitRK(heun), t1=0.5, h=0.125).save(tmp_path / "run.nc")
+    whole = carom.simulate(system, state, carom.ExplicitRK(heun), t1=1.0, h=0.125)
+    assert same_rows(carom.resume(tmp_path / "run.nc", system=system, t1=1.0), whole)
+    with pytest.raises(ValueError, match="the method is not the one that was stored"):
+        carom.resume(tmp_path / "run.nc", system=system, method=carom.ExplicitRK(ralston), t1=1.0)

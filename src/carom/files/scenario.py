@@ -271,7 +271,8 @@ def _axis(name: str, values: Any, blame: Blame) -> np.ndarray:
     if not isinstance(numbers, list) or not numbers or any(type(x) not in (int, float) for x in numbers):
         blame.on(key, f"'{key}' must be a list of numbers or {{from = ..., to = ..., count = ...}}")
     if spaced:
-        return blame.attempt([key], lambda: np.linspace(*numbers, whole(values["count"], f"{name}: count", 1)))
+        low, high = numbers
+        return blame.attempt([key], lambda: np.linspace(low, high, whole(values["count"], f"{name}: count", 1)))
     return np.asarray(numbers, float)
 
 

@@ -21,6 +21,10 @@ def energy(system: System, solution: Solution) -> np.ndarray:
 
 
 def momentum(system: System, solution: Solution) -> np.ndarray:
-    """Total linear momentum, the sum of M v, of every row, for coordinates that are translations along one line."""
+    """Total linear momentum, the sum of M v, of every row, for coordinates that are translations along one line.
+
+    Example:
+        >>> carom.measures.momentum(system, sol)
+    """
     M = np.asarray(system.since(solution.clock.epoch).mass_at(solution.elapsed[0], solution.q[0]))
     return np.sum(solution.v @ M if M.ndim == 2 else solution.v * M, axis=1)
