@@ -227,6 +227,11 @@ def test_a_section_that_is_never_crossed_is_warned_about():
         many(system(level=2.0))
 
 
+def test_an_average_over_no_time_is_warned_about():
+    with pytest.warns(UserWarning, match="^mean 0 is NaN: no step began after `after`$"):
+        assert np.isnan(many(keep=[keep.mean(position_of, after=99.0)]).kept["mean 0"])
+
+
 def test_a_stored_run_goes_on_only_with_what_it_kept(tmp_path):
     many(t1=PERIOD).save(tmp_path / "run.nc")
     for keeps, said in (
