@@ -113,6 +113,15 @@ def constraint_residuals(system: System, solution: Solution) -> tuple[np.ndarray
     return rows[0], rows[1]
 
 
+def momentum(system: System, solution: Solution) -> np.ndarray:
+    """Total linear momentum, the sum of M v, of every row, for coordinates that are translations along one line.
+
+    Example:
+        >>> carom.measures.momentum(system, sol)
+    """
+    return _rows(lambda s, t, q, v: (jnp.sum(s.mass_times(t, q, v)),), system, solution)[0]
+
+
 def angular_momentum(system: System, solution: Solution, dim: int) -> np.ndarray:
     """Total angular momentum about the origin of point masses in 2 or 3 dimensions, (rows,) or (rows, 3).
 
