@@ -10,7 +10,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from carom.state import Carry, Clock, State
+from carom.state import Carry, Clock, Numbers, State, reals
 
 _LOOK_BACK = 4  # rows a stepping may still take back
 
@@ -36,6 +36,18 @@ class Column:
             return solution.columns[self.name]
         except KeyError:
             raise AttributeError(self.name) from None
+
+
+def times_in_order(save_at: Numbers, t0: float, t1: float) -> np.ndarray:
+    """The times of `save_at` in a run from t0 to t1, refused if the run does not come by in their order."""
+    times = np.atleast_1d(np.asarray(reals(save_at, "save_at", "a list of times")))
+    if times.ndim != 1 or not times.size or not np.all((times >= min(t0, t1)) & (times <= max(t0, t1))):
+        msg = f"save_at must be times between {t0:g} and {t1:g}, got {times}"
+        raise ValueError(msg)
+    if np.any(np.diff(times) * (t1 - t0) < 0):
+        msg = f"save_at must be times in the order of the run, from {t0:g} to {t1:g}, got {times}"
+        raise ValueError(msg)
+    return times
 
 
 class RowStore:
@@ -70,18 +82,8 @@ class RowStore:
         if self.wanted is not None:
             self._thin(self.wanted)
 
-    def thin_to(self, times: np.ndarray, t0: float, t1: float) -> None:
-        """Keep only rows that bracket one of these times (and the newest few, which may be taken back)."""
-        times = np.atleast_1d(times)
-        if times.ndim != 1 or not times.size or not np.all((times >= min(t0, t1)) & (times <= max(t0, t1))):
-            msg = f"save_at must be times between {t0:g} and {t1:g}, got {times}"
-            raise ValueError(msg)
-        if np.any(np.diff(times) * (t1 - t0) < 0):
-            msg = f"save_at must be times in the order of the run, from {t0:g} to {t1:g}, got {times}"
-            raise ValueError(msg)
-        self.wanted = np.sort(np.abs(times - t0))
-
     def _thin(self, wanted: np.ndarray) -> None:
+        """Keep only rows that bracket one of these times (and the newest few, which may be taken back)."""
         rows = np.concatenate(self.chunks) if self.chunks else np.zeros((0, 1))
         if len(rows) <= _LOOK_BACK:
             return

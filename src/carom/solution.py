@@ -15,7 +15,7 @@ from carom.arguments import users_frame
 from carom.interpolation import between
 from carom.methods.base import AbstractMethod
 from carom.rows import Column
-from carom.state import Carry, Clock, State, Status, reals
+from carom.state import Carry, Clock, State, Status, reals, shortened
 from carom.stepping.base import AbstractStepping
 from carom.systems.backward import backward
 from carom.systems.contact_rows import Happened, event_table
@@ -234,8 +234,8 @@ class Solution:
         """
         times = np.atleast_1d(np.asarray(reals(times, "times", "a list of times")))
         low, high = sorted((self.t[0], self.t[-1]))
-        if times.min() < low or times.max() > high:
-            msg = f"times must lie between {low:g} and {high:g}"
+        if times.ndim != 1 or not times.size or not ((times >= low) & (times <= high)).all():
+            msg = f"times must lie between {low:g} and {high:g}, got {shortened(times.tolist())}"
             raise ValueError(msg)
         system, rows, times = self.stepped, self.clock.turned(self.elapsed), self._since_start(times)
         right = np.clip(np.searchsorted(rows, times), 1, len(self) - 1)

@@ -12,6 +12,7 @@ import numpy as np
 
 from carom.choice import Plan, planned, time_stepping
 from carom.joining import joined
+from carom.rows import times_in_order
 from carom.running.evidence import moves
 from carom.running.progress import Progress
 from carom.running.run import reached, simulate
@@ -72,6 +73,8 @@ def solve(
     """
     with one_for_lapack(np.size(getattr(state, "q", 0))):  # what is no state is refused inside
         plan = planned(system, state, t1, rtol, atol)
+        if save_at is not None:
+            times_in_order(save_at, float(state.t), t1)
         options = {"t1": t1, "stop": stop, "progress": progress}
         solution = carried_out(plan, system, state, options, None if verify else save_at)
         checks = evidence(solution, rtol)

@@ -14,7 +14,7 @@ from jax.core import Tracer
 
 from carom.keep.keeps import Keeps
 from carom.methods.base import AbstractMethod
-from carom.rows import RowStore, append
+from carom.rows import RowStore, append, times_in_order
 from carom.running import loop
 from carom.running.asking import (
     check_stop_once,
@@ -45,7 +45,7 @@ from carom.running.progress import Progress, progress_bar
 from carom.running.signals import deferred, look
 from carom.running.threads import one_for_lapack
 from carom.solution import Solution
-from carom.state import Carry, Interrupted, Numbers, SimulationError, State, Status, reals
+from carom.state import Carry, Interrupted, Numbers, SimulationError, State, Status
 from carom.stepping.base import AbstractStepping
 from carom.systems.check import not_finite_ahead
 from carom.systems.first_lists import first_pairs
@@ -303,7 +303,7 @@ def finish(run: Run, callback: Any, progress: Any, save_at: Numbers | None) -> S
     """Run one trajectory to its end and hand out the solution, or raise with what was reached."""
     t0, *_, t1 = run.start.instants.tolist()
     if save_at is not None:
-        run.stores[0].thin_to(np.asarray(reals(save_at, "save_at", "a list of times")), t0, t1)
+        run.stores[0].wanted = np.sort(np.abs(times_in_order(save_at, t0, t1) - t0))
     thin(run.stores, run.problem.keeps)
     run.go(callback, progress_bar(progress, t0, t1))
     solution = run.solution()
