@@ -74,6 +74,10 @@ def test_too_many_events_hand_over_to_time_stepping(bounced, tmp_path):
     assert abs(sol.q[-1, 0]) < 1e-4
     sol.save(tmp_path / "run.nc")
     assert np.allclose(carom.load(tmp_path / "run.nc", system=BALL[0]).t, sol.t, rtol=0, atol=1e-15)
+    with pytest.warns(UserWarning, match="too many events"):
+        late = carried_out(replace(plan, method=IMPATIENT), *BALL, SHAKEN, [3.4])
+    assert late.t.tolist() == [3.4]
+    assert np.array_equal(late.events, sol.events)
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from carom.solution import Solution
+from carom.systems.contact_rows import Happened
 
 _SAME = 1e-12  # relative difference of places that are one
 
@@ -43,24 +44,29 @@ def join(first: Solution, second: Solution) -> Solution:
         if apart > _SAME * size:
             msg = f"join: the second run begins elsewhere than the first ends: {name} differs by {apart:.3g}"
             raise ValueError(msg)
-    return joined(first, second, skip=1)
+    return joined(first, second)
 
 
-def joined(first: Solution, second: Solution, *, choice: Any = None, skip: int) -> Solution:
-    """Two solutions one after the other, `skip` rows of the second left out."""
+def joined(first: Solution, second: Solution, choice: Any = None) -> Solution:
+    """Two solutions one after the other, without the first row of the second, which is the last of the first."""
     columns = {
-        name: np.concatenate([values, second.columns[name][skip:]])
+        name: np.concatenate([values, second.columns[name][1:]])
         for name, values in first.columns.items()
         if name in second.columns and values.shape[1:] == second.columns[name].shape[1:]
     }
     taken = first.carry.k
-    columns["k"] = np.concatenate([first.columns["k"], int(taken) + second.columns["k"][skip:]])
-    before = first.columns["elapsed"] - first.clock.turned(float(first.carry.state.t))
-    columns["elapsed"] = np.concatenate([before, second.columns["elapsed"][skip:]])
+    columns["k"] = np.concatenate([first.columns["k"], int(taken) + second.columns["k"][1:]])
+    begin = second.columns["elapsed"][0]  # negative where the second is a joined run itself
+    before = first.columns["elapsed"] - first.clock.turned(float(first.carry.state.t)) + begin
+    columns["elapsed"] = np.concatenate([before, second.columns["elapsed"][1:]])
     timing = {name: value + second.timing[name] for name, value in first.timing.items()}
     counts = second.carry.counts.values + first.carry.counts.values
     carry = eqx.tree_at(lambda c: (c.counts.values, c.k), second.carry, (counts, second.carry.k + taken))
     if carry.work is not None:
         work = np.roll(carry.work, int(taken)) + first.contact_work  # that after step k stands in entry k modulo length
         carry = eqx.tree_at(lambda c: c.work, carry, jnp.asarray(work))
-    return Solution(second.system, second.method, second.stepping, columns, carry, timing, choice)
+    solution = Solution(second.system, second.method, second.stepping, columns, carry, timing, choice)
+    if first.happened or second.happened:
+        table = np.concatenate([first.events, second.events]).view(np.recarray)
+        solution.happened = Happened.of(table, int(carry.k))
+    return solution

@@ -31,10 +31,8 @@ def _found(kind: type) -> set[str]:
 
 def describe(value: Any) -> Any:
     """A record as plain data: class name and fields."""
-    if isinstance(value, Tableau):
-        return {"tableau": value.name}
-    if hasattr(value, "tableau_name"):
-        return {"tableau": value.tableau_name}
+    if isinstance(tableau := getattr(value, "made_of", value), Tableau):
+        return _plain_tableau(tableau)
     if isinstance(value, eqx.Module):
         told = {name: x for name, x in vars(value).items() if name not in _found(type(value))}
         return {"class": type(value).__name__, "fields": {name: describe(x) for name, x in told.items()}}
@@ -45,6 +43,16 @@ def describe(value: Any) -> Any:
     if eqx.is_array_like(value) and value is not None:
         return np.asarray(value).tolist()
     return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
+
+
+def _plain_tableau(tableau: Tableau) -> dict[str, Any]:
+    """The name of a tableau, and the numbers of one that carom does not have under this name."""
+    try:
+        known = from_name(tableau.name) == tableau
+    except ValueError:
+        known = False
+    own = {field.name: describe(getattr(tableau, field.name)) for field in dataclasses.fields(tableau)}
+    return {"tableau": tableau.name} | ({} if known else {"own": own})
 
 
 def spelt(plain: Any, place: str = "") -> str:
@@ -93,7 +101,7 @@ def _text(plain: Any) -> str:
 def rebuild(plain: Any, role: str) -> Any:
     """The record that `describe` made plain."""
     if isinstance(plain, dict) and "tableau" in plain:
-        return _tableau(plain["tableau"])
+        return Tableau(**plain["own"]) if "own" in plain else _tableau(plain["tableau"])
     if isinstance(plain, dict) and "dictionary" in plain:
         return {name: rebuild(x, role) for name, x in plain["dictionary"].items()}
     if isinstance(plain, dict):

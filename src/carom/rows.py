@@ -10,7 +10,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from carom.state import Carry, Clock, State
+from carom.state import Carry, Clock, Numbers, State, reals
 
 _LOOK_BACK = 4  # rows a stepping may still take back
 
@@ -38,6 +38,18 @@ class Column:
             raise AttributeError(self.name) from None
 
 
+def times_in_order(save_at: Numbers, t0: float, t1: float) -> np.ndarray:
+    """The times of `save_at` in a run from t0 to t1, refused if the run does not come by in their order."""
+    times = np.atleast_1d(np.asarray(reals(save_at, "save_at", "a list of times")))
+    if times.ndim != 1 or not times.size or not np.all((times >= min(t0, t1)) & (times <= max(t0, t1))):
+        msg = f"save_at must be times between {t0:g} and {t1:g}, got {times}"
+        raise ValueError(msg)
+    if np.any(np.diff(times) * (t1 - t0) < 0):
+        msg = f"save_at must be times in the order of the run, from {t0:g} to {t1:g}, got {times}"
+        raise ValueError(msg)
+    return times
+
+
 class RowStore:
     """The rows of one trajectory on the host: appended in chunks, rows taken back by the stepping dropped."""
 
@@ -47,6 +59,8 @@ class RowStore:
         self.chunks: list[np.ndarray] = []
         self.wanted: np.ndarray | None = None
         self.newest = 0.0
+        self.first: dict[str, np.ndarray] = {}  # row 0 of a stored run
+        self.happened: Any = None
 
     def append(self, rows: np.ndarray) -> None:
         """Add a chunk. A kept row replaces all rows from its k on; a row not kept takes back all rows after its k."""
@@ -68,15 +82,8 @@ class RowStore:
         if self.wanted is not None:
             self._thin(self.wanted)
 
-    def thin_to(self, times: np.ndarray, t0: float, t1: float) -> None:
-        """Keep only rows that bracket one of these times (and the newest few, which may be taken back)."""
-        times = np.atleast_1d(times)
-        if times.ndim != 1 or not times.size or not np.all((times >= min(t0, t1)) & (times <= max(t0, t1))):
-            msg = f"save_at must be times between {t0:g} and {t1:g}, got {times}"
-            raise ValueError(msg)
-        self.wanted = np.sort(np.abs(times - t0))
-
     def _thin(self, wanted: np.ndarray) -> None:
+        """Keep only rows that bracket one of these times (and the newest few, which may be taken back)."""
         rows = np.concatenate(self.chunks) if self.chunks else np.zeros((0, 1))
         if len(rows) <= _LOOK_BACK:
             return
@@ -100,7 +107,7 @@ class RowStore:
 
     def snapshot(self, carry: Carry) -> Columns:
         """The columns of the rows stored so far, the start as row 0."""
-        return Columns(self.start, self.fields, tuple(self.chunks), carry)
+        return Columns(self.start, self.fields, tuple(self.chunks), carry, self.first)
 
 
 class Columns(Mapping[str, np.ndarray]):
@@ -109,10 +116,17 @@ class Columns(Mapping[str, np.ndarray]):
     Rows hold the time since the start, the column `elapsed`; `t` is the user's.
     """
 
-    def __init__(self, start: State, fields: Fields, chunks: tuple[np.ndarray, ...], carry: Carry):
+    def __init__(
+        self,
+        start: State,
+        fields: Fields,
+        chunks: tuple[np.ndarray, ...],
+        carry: Carry,
+        first: Mapping[str, np.ndarray],
+    ):
         names = {"t": "elapsed"}
         self.fields = {names.get(name, name): place for name, place in fields.items() if name != "keep"}
-        self.start, self.chunks, self.carry = start, chunks, carry
+        self.start, self.chunks, self.carry, self.first = start, chunks, carry, first
         self.known: dict[str, np.ndarray] = {}
 
     @functools.cached_property
@@ -146,9 +160,9 @@ class Columns(Mapping[str, np.ndarray]):
         return chunk[i - 1, place]
 
     def _first(self, name: str, shape: tuple[int, ...]) -> np.ndarray:
-        """Row 0, the start; before the epoch of the carry if another run came before."""
-        if name == "elapsed":
-            return np.asarray(self.clock.turned(np.asarray(self.start.t) - self.clock.epoch))
+        """Row 0: as it was stored, else the start."""
+        if name in self.first:
+            return self.first[name]
         return np.asarray(getattr(self.start, name)) if name in ("q", "v") else np.zeros(shape)
 
     def __iter__(self) -> Iterator[str]:
@@ -172,6 +186,17 @@ def append(stores: list[RowStore], layout: Any, rows: np.ndarray) -> None:
     follows = np.all((k > before) & (rows[:, :, 1] > 0), axis=0)
     for lane, store in enumerate(stores):
         (store.add if follows[lane] else store.append)(rows[:, lane])
+
+
+def restored(start: State, columns: Mapping[str, np.ndarray], happened: Any) -> RowStore:
+    """The rows of a stored run, and events that they do not tell; several rows of one step lie between its ends."""
+    store, shapes = RowStore(start), tuple(values.shape[1:] for values in columns.values())
+    store.fields = _fields(tuple(columns), shapes)
+    rows = np.concatenate([values.reshape(len(values), -1).astype(float) for values in columns.values()], axis=1)
+    store.first = {"elapsed" if name == "t" else name: values[0] for name, values in columns.items()}
+    store.happened = happened
+    store.add(rows[1:])
+    return store
 
 
 Fields = dict[str, tuple[slice, tuple[int, ...]]]

@@ -15,10 +15,10 @@ from carom.arguments import users_frame
 from carom.interpolation import between
 from carom.methods.base import AbstractMethod
 from carom.rows import Column
-from carom.state import Carry, Clock, State, Status, reals
+from carom.state import Carry, Clock, State, Status, reals, shortened
 from carom.stepping.base import AbstractStepping
 from carom.systems.backward import backward
-from carom.systems.contact_rows import event_table
+from carom.systems.contact_rows import Happened, event_table
 from carom.systems.listed_pairs import listed_energies
 from carom.systems.system import System
 
@@ -73,6 +73,7 @@ class Solution:
         self.notes: dict[str, Any] = {}
         self.keeps: Any = None
         self.kept: dict[str, Any] = {}
+        self.happened: Happened | None = None
 
     if not TYPE_CHECKING:
 
@@ -175,7 +176,11 @@ class Solution:
         """
         if "event" not in self.columns:
             return event_table(self.system, self.state, np.zeros(0), np.zeros((0, 0), int))
-        return event_table(self.system, self.state, self.t - self.h, self.event)
+        if self.happened is None:
+            return event_table(self.system, self.state, self.t - self.h, self.event)
+        later = self.columns["k"] > self.happened.k
+        table = event_table(self.system, self.state, (self.t - self.h)[later], self.event[later])
+        return np.concatenate([self.happened.table, table]).view(np.recarray)
 
     @property
     def stats(self) -> dict[str, float]:
@@ -229,8 +234,8 @@ class Solution:
         """
         times = np.atleast_1d(np.asarray(reals(times, "times", "a list of times")))
         low, high = sorted((self.t[0], self.t[-1]))
-        if times.min() < low or times.max() > high:
-            msg = f"times must lie between {low:g} and {high:g}"
+        if times.ndim != 1 or not times.size or not ((times >= low) & (times <= high)).all():
+            msg = f"times must lie between {low:g} and {high:g}, got {shortened(times.tolist())}"
             raise ValueError(msg)
         system, rows, times = self.stepped, self.clock.turned(self.elapsed), self._since_start(times)
         right = np.clip(np.searchsorted(rows, times), 1, len(self) - 1)
@@ -282,7 +287,7 @@ class Solution:
         sampled = Solution(self.system, self.method, self.stepping, columns, self.carry, self.timing, self.choice)
         sampled.notes, sampled.keeps, sampled.kept = self.notes, self.keeps, self.kept
         if "event" in columns:
-            sampled.events = self.events  # those between the times as well
+            sampled.happened = Happened.of(self.events, int(self.carry.k))
         return sampled
 
     def to_xarray(self) -> xarray.Dataset:

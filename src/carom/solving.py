@@ -12,6 +12,7 @@ import numpy as np
 
 from carom.choice import Plan, planned, time_stepping
 from carom.joining import joined
+from carom.rows import times_in_order
 from carom.running.evidence import moves
 from carom.running.progress import Progress
 from carom.running.run import reached, simulate
@@ -72,6 +73,8 @@ def solve(
     """
     with one_for_lapack(np.size(getattr(state, "q", 0))):  # what is no state is refused inside
         plan = planned(system, state, t1, rtol, atol)
+        if save_at is not None:
+            times_in_order(save_at, float(state.t), t1)
         options = {"t1": t1, "stop": stop, "progress": progress}
         solution = carried_out(plan, system, state, options, None if verify else save_at)
         checks = evidence(solution, rtol)
@@ -120,12 +123,9 @@ def handed_over(error: SimulationError, plan: Plan, options: dict[str, Any], sav
     reason = f"from t = {when:.9g} on time-stepping: {status.message[0]}"
     warnings.warn(f"carom.solve: {reason}", stacklevel=4)
     second = simulate(first.system, first.state, rest.method, stepping=rest.stepping, **options)
-    parts = [first, second]
-    if save_at is not None:
-        times = np.sort(np.atleast_1d(np.asarray(save_at, float)))
-        parts = [part.interpolated(times[which]) for part, which in zip(parts, (times < when, times >= when))]
     reasons = (*plan.choice.reasons, f"until t = {when:.9g} {plan.choice.method} with {plan.choice.stepping}", reason)
-    return joined(*parts, choice=replace(rest.choice, reasons=reasons), skip=0 if save_at is not None else 1)
+    both = joined(first, second, replace(rest.choice, reasons=reasons))
+    return both if save_at is None else both.interpolated(reached(both, save_at))
 
 
 def evidence(solution: Solution, rtol: float) -> dict[str, float]:

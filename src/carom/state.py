@@ -204,7 +204,7 @@ class Carry(eqx.Module):
     as the user knows them, the first of them the epoch that is added to t wherever a user's function is called.
     `work` is the work of all laws since the start, after step k in its entry k modulo its length, so that a stepping
     that goes back takes its work back; the loop keeps it. `kept` are the memories of keeps (`carom.keep`), `pairs` the
-    lists of pairs of bodies with their data (`carom.systems.listed`).
+    lists of pairs of bodies with their data (`carom.systems.listed_pairs`).
     """
 
     state: State

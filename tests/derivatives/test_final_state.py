@@ -121,16 +121,27 @@ def test_a_section_that_is_not_reached_says_so():
     assert np.isnan(end.state.q).all()
 
 
-@pytest.mark.slow
-def test_many_runs_at_once_are_the_single_ones():
+STARTS = np.array([[1.0, 3.0], [0.5, 5.0], [0.5, 5.0]])
+
+
+def late_angle(p):
     method = carom.ExplicitRK(carom.explicit(4))
+    return carom.final_state(*_pendulum(p), method, t1=0.5, h=0.05, max_steps=16).state.q[0]
 
-    def angle(p):
-        return carom.final_state(*_pendulum(p), method, t1=0.5, h=0.05, max_steps=16).state.q[0]
 
-    starts = jnp.asarray([[1.0, 3.0], [0.5, 5.0], [0.5, 5.0]])
-    single, together = jax.jit(lambda p: (jax.grad(angle)(p[1]), jax.vmap(jax.grad(angle))(p)))(starts)
+def test_many_runs_at_once_are_the_single_ones():
+    assert np.allclose(jax.vmap(late_angle)(STARTS), [late_angle(p) for p in STARTS], rtol=1e-13)
+
+
+@pytest.mark.slow
+def test_derivatives_of_many_runs_at_once_are_the_single_ones():
+    def both(starts):
+        mapped = jax.grad(lambda p: jax.lax.map(late_angle, p).sum())(starts)
+        return jax.grad(late_angle)(starts[1]), jax.vmap(jax.grad(late_angle))(starts), mapped
+
+    single, together, mapped = jax.jit(both)(STARTS)
     assert np.allclose(together[1:], single, rtol=1e-13)
+    assert np.allclose(mapped, together, rtol=1e-13)
 
 
 def test_methods_that_step_over_impacts_are_refused_where_they_are_differentiated():

@@ -29,6 +29,12 @@ def test_a_run_in_two_halves_is_the_run_in_one(halves):
     assert np.array_equal(both.at([3.3, 5.1])[0], one.at([3.3, 5.1])[0])
 
 
+def test_it_does_not_matter_which_two_of_three_are_joined_first(halves):
+    third = run(halves[1].state, t1=7.0)
+    left, right = carom.join(carom.join(*halves), third), carom.join(halves[0], carom.join(halves[1], third))
+    assert all(np.array_equal(left.columns[name], right.columns[name]) for name in left.columns)
+
+
 def test_a_joined_run_is_stored_with_its_times_and_goes_on(halves, tmp_path):
     both = carom.join(*halves)
     both.save(tmp_path / "run.nc")

@@ -227,6 +227,11 @@ def test_a_section_that_is_never_crossed_is_warned_about():
         many(system(level=2.0))
 
 
+def test_an_average_over_no_time_is_warned_about():
+    with pytest.warns(UserWarning, match="^mean 0 is NaN: no step began after `after`$"):
+        assert np.isnan(many(keep=[keep.mean(position_of, after=99.0)]).kept["mean 0"])
+
+
 def test_a_stored_run_goes_on_only_with_what_it_kept(tmp_path):
     many(t1=PERIOD).save(tmp_path / "run.nc")
     for keeps, said in (
@@ -243,6 +248,7 @@ WRONG = {
     "no room": (lambda: keep.strobe(1.0, last=0), "keep.strobe: last must be a whole number of at least 1"),
     "no function": (lambda: keep.section(3.0), r"keep.section: f must be a function of \(t, q, v\) or \(q, v\)"),
     "up": (lambda: keep.section(position_of, "up"), "direction must be 'rising', 'falling' or 'both', got 'up'"),
+    "ups": (lambda: keep.section(position_of, ["rising"]), "keep.section: direction must be.*got \\['rising'\\]"),
     "unknown event": (lambda: keep.count("jumps"), "event must be one of 'closes', 'opens'"),
     "twice": (lambda: keep.columns("q", "q"), "keep.columns: 'q' is named twice"),
     "no times": (lambda: keep.times([]), "keep.times: times must be a list of finite times"),

@@ -53,6 +53,23 @@ def test_a_resumed_run_keeps_as_many_steps_as_before(tmp_path):
     assert same_rows(carom.resume(tmp_path / "run.nc", t1=30.0), whole)
 
 
+def test_values_at_given_times_are_stored_with_the_events_between_them(tmp_path):
+    ball, start = carom.models.bouncing_ball()
+    times, path = [0.501, 0.502, 0.503, 1.201], tmp_path / "run.nc"
+    at = [carom.simulate(ball, start, carom.MoreauMidpoint(), t1=t1, h=0.01, save_at=times) for t1 in (1.5, 2.0)]
+    keep = [carom.keep.times(times)]
+    carom.simulate(ball, start, carom.MoreauMidpoint(), t1=1.5, h=0.01, keep=keep).save(path)
+    kept = carom.resume(path, system=ball, keep=keep, t1=2.0)
+    assert same_rows(at[1], kept)
+    at[0].save(path)
+    loaded, resumed = carom.load(path, system=ball), carom.resume(path, system=ball, t1=2.0)
+    assert same_rows(at[0], loaded)
+    assert np.array_equal(resumed.t[:4], times)
+    for one, other in ((loaded, at[0]), (resumed, at[1]), (kept, at[1])):
+        assert len(one.events) == len(other.events) > 1
+        assert np.array_equal(one.events, other.events)
+
+
 def test_a_run_resumed_off_the_grid_lands_on_the_new_end(tmp_path):
     cradle, state = carom.models.newtons_cradle(5)
     carom.simulate(cradle, state, carom.TailoredTheta(), t1=10.3, h=0.5).save(tmp_path / "run.nc")
@@ -143,3 +160,15 @@ def test_saving_replaces_the_file_at_once(tmp_path):
     sol = carom.simulate(*oscillator(), carom.Theta(), t1=1.0, h=0.1)
     sol.save(tmp_path / "deep" / "run.nc")
     assert os.listdir(tmp_path / "deep") == ["run.nc"]
+
+
+def test_a_tableau_of_ones_own_is_stored_with_its_numbers(tmp_path):
+    heun = carom.Tableau([[0, 0], [1, 0]], [0.5, 0.5], [0, 1], order=2, name="own")
+    ralston = carom.Tableau([[0, 0], [2 / 3, 0]], [0.25, 0.75], [0, 2 / 3], order=2, name="own")
+    system, state = oscillator()
+    assert repr(carom.EventCapturing(heun)) == "EventCapturing(own)"
+    carom.simulate(system, state, carom.ExplicitRK(heun), t1=0.5, h=0.125).save(tmp_path / "run.nc")
+    whole = carom.simulate(system, state, carom.ExplicitRK(heun), t1=1.0, h=0.125)
+    assert same_rows(carom.resume(tmp_path / "run.nc", system=system, t1=1.0), whole)
+    with pytest.raises(ValueError, match="the method is not the one that was stored"):
+        carom.resume(tmp_path / "run.nc", system=system, method=carom.ExplicitRK(ralston), t1=1.0)

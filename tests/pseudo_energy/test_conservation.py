@@ -154,6 +154,12 @@ def test_momentum_of_an_isolated_chain_is_constant():
     assert np.max(np.abs(total - total[0])) < 1e-13
 
 
+def test_momentum_is_that_of_the_mass_where_the_coordinates_are():
+    system = carom.System(lambda q: 1.0 + q[0] ** 2)
+    sol = carom.simulate(system, carom.State([1.0], [0.5]), carom.ExplicitRK(carom.explicit(4)), t1=1.0, h=0.25)
+    assert np.allclose(momentum(system, sol), ((1.0 + sol.q**2) * sol.v)[:, 0], rtol=1e-14)
+
+
 # ---- start and mass -------------------------------------------------------------------------------------------------
 
 

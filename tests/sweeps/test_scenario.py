@@ -48,6 +48,11 @@ def test_a_scenario_is_swept_stored_and_reported(scenario, tmp_path, capsys):
         ("restitution = {from", "restituton = {from", "is no parameter of bouncing_ball; did you mean 'restitution'"),
         ("[1.0, 2.0]", "[]", r"balls.toml:11: 'sweep.grid.gravity' must be a list of numbers or \{from"),
         ("[1.0, 2.0]", "{from = 1.0}", "must be a list of numbers"),
+        ("[1.0, 2.0]", "[[1.0], [2.0, 3.0]]", "balls.toml:11: 'sweep.grid.gravity' must be a list of numbers"),
+        ("from = 0.4", "from = 'a'", "balls.toml:10: 'sweep.grid.restitution' must be a list of numbers"),
+        ("count = 3", "count = 9000000000000", "balls.toml:10: Unable to allocate"),
+        ('["final()"', "[3", "balls.toml:7: keep must be a keep, got '3'"),
+        ("batch = 4", "batch = 0", "balls.toml:8: batch must be a whole number of at least 1, got 0"),
         ("count = 3", "count = 0", "restitution: count must be a whole number of at least 1"),
         (
             "final()",

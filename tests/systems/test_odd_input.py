@@ -30,6 +30,14 @@ ODD = {
     "a huge end": (lambda: run(t1=10**400), "t1 must be finite"),
     "an end that is true": (lambda: run(t1=True), "t1 must be a number, got True"),
     "no times": (lambda: run(save_at=[]), "save_at must be times between 0 and 1"),
+    "times in no order": (
+        lambda: run(save_at=[1.0, 0.0]),
+        "in the order of the run, from 0 to 1",
+    ),
+    "times past the end of a run that is checked": (
+        lambda: solve(SPRING, save_at=[0.5, 1.5], verify=True),
+        "save_at must be times between 0 and 1",
+    ),
     "times in words": (lambda: run(save_at="x"), "save_at must be a list of times, got 'x'"),
     "complex times": (lambda: run(save_at=[1j]), "save_at must be a list of times"),
     "too rarely": (lambda: run(save_every=10**30), r"save_every must be less than 1e\+18"),

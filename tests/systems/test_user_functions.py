@@ -22,6 +22,7 @@ def contacts(gap, **more):
 
 MISTAKES = {
     "index": (lambda: carom.System(1.0, lambda q: q[5] ** 2), "potential: index 5 is out of range for 2 coordinates"),
+    "a condition": (lambda: contacts(lambda q: q > 0), "gap must return numbers, got True or False"),
     "index of a gap": (lambda: contacts(lambda q: q[3]), "gap: index 3 is out of range for 2 coordinates"),
     "index of a force": (
         lambda: carom.System(1.0, bowl, {"drag": lambda t, q, v: -v[2] * q}),
@@ -86,6 +87,7 @@ CONSTRUCTIONS = {
     ),
     "function": (lambda: carom.Contacts(bowl, slip=bowl, friction=bowl), "friction must be a number.*got a function"),
     "h": (lambda: carom.Constant("0.1"), "h must be a number, got str"),
+    "several h": (lambda: carom.Constant([0.1]), "h must be a number, got list"),
 }
 
 
@@ -101,6 +103,7 @@ CALLS = {
     "swapped": (lambda s, m: (STATE, s, m), {"h": 0.1}, "system comes first, then state"),
     "tuple": (lambda s, m: (s, ([1.0], [0.0]), m), {"h": 0.1}, r"state must be a carom.State, got tuple; write"),
     "class": (lambda s, m: (s, STATE, carom.MoreauMidpoint), {"h": 0.1}, r"write MoreauMidpoint\(\)"),
+    "text": (lambda s, m: (s, STATE, "IRK(gauss(2))"), {"h": 0.1}, r"write IRK\(gauss\(2\)\), without quotes"),
     "number": (lambda s, m: (s, STATE, m), {"stepping": 0.01}, "for constant steps use h=0.01"),
     "solver": (lambda s, m: (s, STATE, carom.MoreauMidpoint(solver="PSOR")), {"h": 0.1}, r"such as carom.PSOR\(\)"),
     "end": (lambda s, m: (s, STATE, m, "1"), {"h": 0.1}, "t1 must be a number, got '1'"),

@@ -149,7 +149,8 @@ def refusal(system: System, method: AbstractMethod) -> str | None:
 
 
 def end_of(course: Course, state: State, times: Any, most: int, refused: str | None) -> End:
-    """Where a run ends, and its states at given times."""
+    """Where a run ends, and its states at given times; under `vmap` alone NumPy's arrays would meet traced indices."""
+    course = jax.tree.map(lambda x: jnp.asarray(x) if isinstance(x, np.ndarray) else x, course)
     carry = first_carry(course, state)
     if times is None:
         return End(*ended(course, walk(course, carry, most, refused)))

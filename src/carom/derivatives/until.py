@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from carom.arguments import UserFunction, user_function, whole
-from carom.running.crossing import bisected, inside_step, looks, number_at
+from carom.running.crossing import DIRECTIONS, bisected, inside_step, known_direction, looks, number_at
 from carom.running.loop import Problem
 from carom.solvers.roots import held, rooted
 from carom.state import Carry, Row, State, Status, choose, shortened
@@ -20,7 +20,6 @@ from carom.systems.contact_rows import Event as EventKind
 from carom.systems.contact_rows import laws_of
 from carom.systems.system import System
 
-_DIRECTIONS = {"rising": 1, "falling": -1, "both": 0}
 _AT_START = 1e-9  # of the run: a crossing so near the start is that of a start on the section
 
 
@@ -69,10 +68,7 @@ class Section(AbstractUntil):
 
     def __init__(self, f: Callable[..., Any], direction: str = "rising", count: int = 1):
         self.f = user_function(f, "Section: f", ("t", "q", "v"), ("q", "v"), ("q",))
-        if direction not in _DIRECTIONS:
-            msg = f"Section: direction must be 'rising', 'falling' or 'both', got {shortened(direction)}"
-            raise ValueError(msg)
-        self.direction, self.count = direction, whole(count, "Section: count", 1)
+        self.direction, self.count = known_direction(direction, "Section"), whole(count, "Section: count", 1)
 
     def check(self, system: System, state: State) -> None:
         """The function must give one number."""
@@ -105,7 +101,7 @@ class Section(AbstractUntil):
             sides.append(jnp.where(sign == 0, sides[-1], sign))
         before, after = jnp.stack(sides[:-1]), jnp.stack(sides[1:])
         moves = row.keep & (new.state.t > old.state.t)
-        wanted = moves & (before * after < 0) & (after != -_DIRECTIONS[self.direction])
+        wanted = moves & (before * after < 0) & (after != -DIRECTIONS[self.direction])
         met = jnp.cumsum(wanted)
         last = jnp.argmax(wanted & (met == left.count))
         ends = jnp.any(wanted & (met == left.count)) & (new.status == Status.OK)

@@ -13,11 +13,13 @@ from carom.arguments import names_of
 from carom.files.identity import difference
 from carom.keep import Highest, Keeps, Places, Pushes
 from carom.running.functions import reading
+from carom.systems.contact_rows import Happened
 
 if TYPE_CHECKING:
     from carom.solution import Solution
 
-_RECORDS = {"places": Places, "highest": Highest, "pushes": Pushes}
+_RECORDS = {"places": Places, "highest": Highest, "pushes": Pushes, "happened": Happened}
+EVENTS = "keep.events"
 _PREFIX = "kept."
 _COLUMNS = "keep.columns"
 
@@ -36,7 +38,8 @@ def needed(attributes: dict[str, Any]) -> tuple[str, ...]:
 def write(data: xarray.Dataset, solution: Solution) -> None:
     """Add what was found, one variable per array, and what the keeps were; values that are no numbers stay behind."""
     kinds = {}
-    for name, value in solution.kept.items():
+    happened = {} if solution.happened is None else {EVENTS: solution.happened}
+    for name, value in (solution.kept | happened).items():
         arrays = [(path, np.asarray(leaf)) for path, leaf in jax.tree_util.tree_leaves_with_path(value)]
         if not all(array.dtype.kind in "fiub" for _, array in arrays):
             continue

@@ -34,10 +34,10 @@ from carom.methods.base import AbstractMethod
 from carom.models.registry import build, registry
 from carom.pairs import Capacity
 from carom.plain import rebuild
-from carom.rows import RowStore, append
+from carom.rows import RowStore, restored
 from carom.running.asking import instants, stepped, stop_function, stride
 from carom.running.keeping import chosen_keeps
-from carom.running.loop import Layout, Problem, Start, begin, blank_carry
+from carom.running.loop import Problem, Start, begin, blank_carry
 from carom.running.run import Run, finish
 from carom.running.signals import deferred
 from carom.solution import Solution
@@ -112,7 +112,7 @@ def going_on(
         pairs = first_pairs(system, state, blank[0], stored_rooms(attributes))
         template = (begin if method.concrete_init else blank_carry)(problem, Start(state, blank, pairs))
         carry = _restore(template, stored.data)
-        store = _restored_rows(stored, state)
+        store = _restored_rows(stored, State(state.q, state.v, stored.instants[0]))
     if t1 is not None:
         carry = extend(carry, float(t1), system)
     start, finished = Start(state, np.asarray(carry.instants), pairs), bool(carry.done)
@@ -133,15 +133,12 @@ def stored_rooms(attributes: dict[str, Any]) -> tuple[Capacity | None, ...] | No
     return tuple(None if r is None else Capacity(int(r[0]), int(r[1]), tuple(map(int, r[2]))) for r in given)
 
 
-def _restored_rows(stored: Loaded, state: State) -> RowStore:
-    store = RowStore(state)
+def _restored_rows(stored: Loaded, start: State) -> RowStore:
     elapsed = Clock(stored.instants, stored.instants).turned(stored.columns["elapsed"])
     columns = stored.columns | {"keep": np.ones(len(stored.t)), "t": elapsed}
     first = tuple(name for name in ("k", "keep", "t", "h", "q", "v") if name in columns)
     ordered = (*first, *(n for n in columns if n not in (*first, "elapsed")))
-    rows = np.concatenate([columns[n].reshape(len(stored.t), -1).astype(float) for n in ordered], axis=1)
-    append([store], Layout(ordered, tuple(columns[n].shape[1:] for n in ordered)), rows[1:, None])
-    return store
+    return restored(start, {name: columns[name] for name in ordered}, stored.happened)
 
 
 def extend(carry: Carry, t1: float, system: System) -> Carry:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import inspect
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -29,8 +29,10 @@ from carom import keep
 from carom.arguments import did_you_mean, whole
 from carom.choice import default_method
 from carom.files.text import record
+from carom.keep.base import AbstractKeep
 from carom.methods.base import AbstractMethod
 from carom.models.registry import Builder, build, refuse_unknown, registry, usual_runs
+from carom.names import registered
 from carom.state import State
 from carom.stepping.base import AbstractStepping
 from carom.stepping.grid import Constant
@@ -255,19 +257,23 @@ def _sweep(data: dict[str, Any], blame: Blame) -> Sweep:
     grid = {name: _axis(name, values, blame) for name, values in table.get("grid", {}).items()}
     if not grid:
         blame.on("sweep", "'sweep.grid' is missing: name at least one parameter and its values")
-    keeps = blame.attempt(["sweep.keep"], lambda: [record(text, _KEEPS) for text in table.get("keep", ["final()"])])
+    texts, batch = table.get("keep", ["final()"]), table.get("batch", 1)
+    keeps = blame.attempt(["sweep.keep"], lambda: [_record(text, AbstractKeep, "keep", _KEEPS) for text in texts])
+    blame.attempt(["sweep.batch"], lambda: whole(batch, "batch", 1))
     return Sweep(Builder(data["model"], parameters), grid, keeps, table.get("batch"))
 
 
 def _axis(name: str, values: Any, blame: Blame) -> np.ndarray:
     """The values of a parameter: a list, or evenly spaced ones."""
     key = f"sweep.grid.{name}"
-    if isinstance(values, dict) and set(values) == {"from", "to", "count"}:
-        count = blame.attempt([key], lambda: whole(values["count"], f"{name}: count", 1))
-        values = [float(x) for x in np.linspace(values["from"], values["to"], count)]
-    if not isinstance(values, list) or not values or np.asarray(values).dtype.kind not in "fi":
+    spaced = isinstance(values, dict) and set(values) == {"from", "to", "count"}
+    numbers = [values["from"], values["to"]] if spaced else values
+    if not isinstance(numbers, list) or not numbers or any(type(x) not in (int, float) for x in numbers):
         blame.on(key, f"'{key}' must be a list of numbers or {{from = ..., to = ..., count = ...}}")
-    return np.asarray(values, float)
+    if spaced:
+        low, high = numbers
+        return blame.attempt([key], lambda: np.linspace(low, high, whole(values["count"], f"{name}: count", 1)))
+    return np.asarray(numbers, float)
 
 
 def _chosen(data: dict[str, Any], system: System, blame: Blame) -> tuple[AbstractMethod, AbstractStepping]:
@@ -312,8 +318,8 @@ def _check_finite(value: Any, key: str, blame: Blame) -> None:
         blame.on(key, f"'{key}' must be a number, a text or a list of them, got {_short(value)}")
 
 
-def _record(text: str, kind: type, role: str) -> Any:
-    made = record(text)
+def _record(text: Any, kind: type, role: str, known: Mapping[str, Any] = registered) -> Any:
+    made = record(text, known) if isinstance(text, str) else text
     if not isinstance(made, kind):
         msg = f"{role} must be a {role}, got '{text}'"
         raise ValueError(msg)

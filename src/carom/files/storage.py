@@ -25,6 +25,7 @@ class Loaded(Solution):
         self.columns = {"t": data.variables["time"].to_numpy()}
         self.columns |= {str(name): data[name].to_numpy() for name in data.data_vars if is_column(name)}
         self.keeps, self.kept = None, kept.read(data)
+        self.happened = self.kept.pop(kept.EVENTS, None)
         self.choice = Choice.from_json(data.attrs["choice"]) if "choice" in data.attrs else None
         self.t, self.h, *_ = (self.columns[name] for name in ("t", "h", *kept.needed(data.attrs)))
         self.counted, self.notes = json.loads(data.attrs["stats"]), notes_of(data.attrs)

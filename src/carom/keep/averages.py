@@ -42,7 +42,15 @@ def _counts(taken: Taken, after: Any) -> Array:
     return taken.accepted & (taken.a.t >= after * (1 - 1e-12))
 
 
-class Mean(AbstractTotal):
+class AbstractAverage(AbstractTotal):
+    """An average over the time of a run, or its end."""
+
+    def caution(self, memory: Sum) -> str | None:
+        """Nothing to average was probably not meant."""
+        return None if memory.time > 0 else "is NaN: no step began after `after`"
+
+
+class Mean(AbstractAverage):
     """The average over time of a function of (t, q, v), (q, v) or (q), by the trapezoidal rule on the steps.
 
     Args:
@@ -88,7 +96,7 @@ class Mean(AbstractTotal):
             return np.asarray(memory.total) / np.asarray(memory.time)
 
 
-class Histogram(AbstractTotal):
+class Histogram(AbstractAverage):
     """How much of the time a function of (t, q, v), (q, v) or (q) spent between which values, as parts of 1.
 
     A step counts with its length, at the value it ended with; values outside the edges count in no bin.

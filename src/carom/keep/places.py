@@ -14,14 +14,13 @@ from jaxtyping import Array, Int
 
 from carom.arguments import UserFunction, plain_numbers, user_function, whole
 from carom.keep.base import AbstractKeep, Places, Ring, Taken, place
-from carom.running.crossing import PLACES, bisected, looks, number_at
+from carom.running.crossing import DIRECTIONS, PLACES, bisected, known_direction, looks, number_at
 from carom.state import Numbers, State, reals, shortened
 from carom.stepping.grid import Constant
 from carom.systems.probe import probe_number
 from carom.systems.system import System
 
 _ROUNDING = 16 * float(np.finfo(float).eps)
-_DIRECTIONS = {"rising": 1, "falling": -1, "both": 0}
 
 
 class Marked(eqx.Module):
@@ -182,10 +181,7 @@ class Section(AbstractKeep):
 
     def __init__(self, f: Callable[..., Any], direction: str = "rising", last: int | None = None):
         self.f = user_function(f, "keep.section: f", ("t", "q", "v"), ("q", "v"), ("q",))
-        if direction not in _DIRECTIONS:
-            msg = f"keep.section: direction must be 'rising', 'falling' or 'both', got {shortened(direction)}"
-            raise ValueError(msg)
-        self.direction = direction
+        self.direction = known_direction(direction, "keep.section")
         self.last = None if last is None else whole(last, "keep.section: last", 1)
 
     @property
@@ -219,7 +215,7 @@ class Section(AbstractKeep):
             sides.append(jnp.where(sign == 0, sides[-1], sign))
         before, after = jnp.stack(sides[:-1]), jnp.stack(sides[1:])
         crossed = taken.accepted & (before * after < 0)
-        wanted = crossed & (after != -taken.system.turned(_DIRECTIONS[self.direction]))
+        wanted = crossed & (after != -taken.system.turned(DIRECTIONS[self.direction]))
         found = bisected(lambda t: after * jax.vmap(value)(t) > 0, times[:-1], times[1:], wanted)
         places = jax.lax.cond(
             jnp.any(wanted),

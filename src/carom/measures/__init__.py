@@ -10,7 +10,6 @@ from carom.measures.crystals import spectrum as spectrum
 from carom.measures.crystals import wave_front as wave_front
 from carom.measures.energy import created_energy as created_energy
 from carom.measures.energy import energy as energy
-from carom.measures.energy import momentum as momentum
 from carom.measures.graph_distance import filled_graph as filled_graph
 from carom.measures.graph_distance import graph_distance as graph_distance
 from carom.measures.graph_distance import grid_norm as grid_norm
@@ -23,6 +22,7 @@ from carom.measures.packings import packing_fraction as packing_fraction
 from carom.measures.structure import angular_momentum as angular_momentum
 from carom.measures.structure import constraint_residuals as constraint_residuals
 from carom.measures.structure import energy_drift as energy_drift
+from carom.measures.structure import momentum as momentum
 from carom.measures.structure import project_energy as project_energy
 from carom.measures.structure import quadratic_invariant as quadratic_invariant
 from carom.measures.structure import reversibility_defect as reversibility_defect

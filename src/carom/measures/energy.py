@@ -1,4 +1,4 @@
-"""Energies and momenta along a solution."""
+"""Energies along a solution."""
 
 from __future__ import annotations
 
@@ -18,9 +18,3 @@ def energy(system: System, solution: Solution) -> np.ndarray:
     """
     kinetic, potential = energies(system.since(solution.clock.epoch), solution.elapsed, solution.q, solution.v)
     return np.asarray(kinetic) + np.asarray(potential)
-
-
-def momentum(system: System, solution: Solution) -> np.ndarray:
-    """Total linear momentum, the sum of M v, of every row, for coordinates that are translations along one line."""
-    M = np.asarray(system.since(solution.clock.epoch).mass_at(solution.elapsed[0], solution.q[0]))
-    return np.sum(solution.v @ M if M.ndim == 2 else solution.v * M, axis=1)

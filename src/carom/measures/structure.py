@@ -113,8 +113,21 @@ def constraint_residuals(system: System, solution: Solution) -> tuple[np.ndarray
     return rows[0], rows[1]
 
 
+def momentum(system: System, solution: Solution) -> np.ndarray:
+    """Total linear momentum, the sum of M v, of every row, for coordinates that are translations along one line.
+
+    Example:
+        >>> carom.measures.momentum(system, sol)
+    """
+    return _rows(lambda s, t, q, v: (jnp.sum(s.mass_times(t, q, v)),), system, solution)[0]
+
+
 def angular_momentum(system: System, solution: Solution, dim: int) -> np.ndarray:
-    """Total angular momentum about the origin of point masses in 2 or 3 dimensions, (rows,) or (rows, 3)."""
+    """Total angular momentum about the origin of point masses in 2 or 3 dimensions, (rows,) or (rows, 3).
+
+    Example:
+        >>> carom.measures.angular_momentum(system, sol, dim=2)
+    """
 
     def one(s: System, t: Array, q: Array, v: Array) -> tuple[Array, ...]:
         x, p = q.reshape(-1, dim), s.mass_times(t, q, v).reshape(-1, dim)
@@ -124,7 +137,11 @@ def angular_momentum(system: System, solution: Solution, dim: int) -> np.ndarray
 
 
 def quadratic_invariant(system: System, solution: Solution, S: np.ndarray) -> np.ndarray:
-    """q^T S M(q) v of every row, which Lobatto IIIA-B keeps if the flow does [Jay1998 sec. 6.6]."""
+    """q^T S M(q) v of every row, which Lobatto IIIA-B keeps if the flow does [Jay1998 sec. 6.6].
+
+    Example:
+        >>> carom.measures.quadratic_invariant(system, sol, S)
+    """
     matrix = jnp.asarray(S)
     return _rows(lambda s, t, q, v: (q @ matrix @ s.mass_times(t, q, v),), system, solution)[0]
 

@@ -72,7 +72,8 @@ def still(system: System, state: State, path: Any) -> Path:
 
     Example:
         >>> system, state = carom.models.woodpecker()
-        >>> carom.reports.film.still(system, state, "woodpecker.png")
+        >>> from carom.reports.film import still
+        >>> still(system, state, "woodpecker.png")
     """
     path = Path(path)
     if path.suffix not in _STILLS:

@@ -198,7 +198,7 @@ def _meant(name: str, kind: type, value: Any) -> str:
         return "write carom.State(q=..., v=...)"
     if name == "stepping" and isinstance(value, (int, float)):
         return f"for constant steps use h={value}"
-    return f"write {value}(), without quotes" if isinstance(value, str) else ""
+    return f"write {value}{'' if '(' in value else '()'}, without quotes" if isinstance(value, str) else ""
 
 
 def refuse_features(

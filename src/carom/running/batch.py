@@ -217,7 +217,8 @@ def stack(trees: list[Any], name: str) -> tuple[Any, list[bool]]:
     fixed = [i for i, is_array in enumerate(arrays) if not is_array]
     for i, (others, kind) in enumerate(flat):
         if kind != treedef or any(leaves[j] is not others[j] and leaves[j] != others[j] for j in fixed):
-            msg = f"simulate_batch: {name}[{i}] is of another kind than {name}[0]; only the numbers may differ"
+            msg = f"simulate_batch: {name}[{i}] is of another kind than {name}[0]: only numbers may differ"
+            msg += ", which functions read from params" * any(callable(leaves[j]) for j in fixed)
             raise ValueError(msg)
     stacked = []
     for place, (leaf, is_array) in enumerate(zip(leaves, arrays)):

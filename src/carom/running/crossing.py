@@ -11,12 +11,21 @@ from jaxtyping import Array
 
 from carom.interpolation import hermite, jet, quintic
 from carom.methods.base import AbstractMethod
-from carom.state import Row, State
+from carom.state import Row, State, shortened
 from carom.systems.system import System
 
 _BISECTIONS = 60
 _LOOKS = 4  # parts of a step at whose ends, and between them, a function is looked at
 PLACES = 2 * _LOOKS  # parts of a step that are told apart
+DIRECTIONS = {"rising": 1, "falling": -1, "both": 0}
+
+
+def known_direction(direction: str, name: str) -> str:
+    """A direction of crossings, refused by name if it is none."""
+    if direction not in list(DIRECTIONS):
+        msg = f"{name}: direction must be 'rising', 'falling' or 'both', got {shortened(direction)}"
+        raise ValueError(msg)
+    return direction
 
 
 def inside_step(system: System, method: AbstractMethod, a: State, b: State, row: Row) -> Callable[[Array], State]:

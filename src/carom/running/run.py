@@ -14,7 +14,7 @@ from jax.core import Tracer
 
 from carom.keep.keeps import Keeps
 from carom.methods.base import AbstractMethod
-from carom.rows import RowStore, append
+from carom.rows import RowStore, append, times_in_order
 from carom.running import loop
 from carom.running.asking import (
     check_stop_once,
@@ -45,7 +45,7 @@ from carom.running.progress import Progress, progress_bar
 from carom.running.signals import deferred, look
 from carom.running.threads import one_for_lapack
 from carom.solution import Solution
-from carom.state import Carry, Interrupted, Numbers, SimulationError, State, Status, reals
+from carom.state import Carry, Interrupted, Numbers, SimulationError, State, Status
 from carom.stepping.base import AbstractStepping
 from carom.systems.check import not_finite_ahead
 from carom.systems.first_lists import first_pairs
@@ -202,7 +202,9 @@ class Run:
         """What has been accepted so far (of one lane)."""
         carry = self.carry if self.lanes is None else jax.tree.map(lambda x: x[lane], self.carry_on_host())
         timing = {"seconds": self.seconds, "compile_seconds": self.compile_seconds, "traces": self.traces}
-        solution = Solution(*self.parts[lane], self.stores[lane].snapshot(carry), carry, timing)
+        store = self.stores[lane]
+        solution = Solution(*self.parts[lane], store.snapshot(carry), carry, timing)
+        solution.happened = store.happened
         if self.keeping is not None:
             solution.keeps = self.problem.keeps
             solution.kept = self.keeping.results(lane, solution)
@@ -307,7 +309,7 @@ def finish(run: Run, callback: Any, progress: Any, save_at: Numbers | None) -> S
     """Run one trajectory to its end and hand out the solution, or raise with what was reached."""
     t0, *_, t1 = run.start.instants.tolist()
     if save_at is not None:
-        run.stores[0].thin_to(np.asarray(reals(save_at, "save_at", "a list of times")), t0, t1)
+        run.stores[0].wanted = np.sort(np.abs(times_in_order(save_at, t0, t1) - t0))
     thin(run.stores, run.problem.keeps)
     run.go(callback, progress_bar(progress, t0, t1))
     solution = run.solution()
@@ -332,13 +334,11 @@ def raise_failure(run: Run, solution: Solution) -> NoReturn:
         msg = f"{named}: the run ends there"
         raise SimulationError(msg, solution, Status.NOT_FINITE)
     seen = solution.stepped if carry.pairs is None else solution.stepped.since(solution.clock.epoch, carry.pairs)
-    ahead = (seen, carry.state, reach(solution), run.problem.stop)
-    if status not in _KNOWN and (named := not_finite_ahead(*ahead)):
+    if status not in _KNOWN and (named := not_finite_ahead(seen, carry.state, reach(solution), run.problem.stop)):
         msg = f"{named}: the run ends {where} with {type(run.problem.method).__name__}"
         raise SimulationError(msg, solution, Status.NOT_FINITE)
     cause, remedy = status.message
-    if status is Status.STEP_TOO_SMALL:
-        remedy = solution.stepping.remedy
+    remedy = solution.stepping.remedy if status is Status.STEP_TOO_SMALL else remedy
     more = solution.method.explain(solution.stepped, carry.state, carry.memory, status)
     msg = f"{cause} {where} with {type(run.problem.method).__name__}. {remedy}. {more}".strip()
     raise SimulationError(msg, solution, status)

@@ -29,6 +29,9 @@ class Newton(eqx.Module):
         strategy: "full" differentiates the coupled stage equations; "shared" uses one Jacobian for all stages and
             solves one small (or tridiagonal) system per eigenvalue of the Runge-Kutta matrix; "auto" takes "full" for
             small dense systems.
+
+    Example:
+        >>> method = carom.IRK(carom.gauss(2), newton=carom.Newton(tol=1e-10))
     """
 
     tol: float = 1e-13

@@ -11,7 +11,11 @@ from jaxtyping import Array, ArrayLike, Float
 
 
 class Tridiagonal(eqx.Module):
-    """A tridiagonal matrix; `lower[0]` and `upper[-1]` are zero."""
+    """A tridiagonal matrix; `lower[0]` and `upper[-1]` are zero.
+
+    Example:
+        >>> mass = carom.Tridiagonal(jnp.array([0.0, 0.1, 0.1]), jnp.ones(3), jnp.array([0.1, 0.1, 0.0]))
+    """
 
     lower: Float[Array, " n"]
     diagonal: Float[Array, " n"]

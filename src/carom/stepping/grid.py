@@ -48,7 +48,7 @@ class Constant(AbstractStepping):
     def __init__(self, h: ArrayLike):
         size: Any = h if isinstance(h, float) else _number(h)
         known = not is_traced(size)
-        if np.ndim(size) != 0 or (known and not 0 < size < np.inf):
+        if known and not 0 < size < np.inf:
             msg = f"h must be positive and finite, got h = {h}"
             raise ValueError(msg)
         self.h = np.float64(size) if known else judged(size, _judge_size)
@@ -110,7 +110,7 @@ def _judge_size(h: np.ndarray) -> None:
 
 def _number(h: Any) -> Any:
     size = numpy_for(h).asarray(h)
-    if size.dtype.kind not in "fiu":
+    if size.dtype.kind not in "fiu" or size.ndim:
         msg = f"h must be a number, got {type(h).__name__}"
         raise TypeError(msg)
     return size.astype(float)

@@ -256,10 +256,31 @@ def events(laws: Laws, before: Array, after: Array) -> Array:
     return jnp.where(known & jnp.concatenate(counts), codes, Event.NONE).astype(jnp.int32)
 
 
+class Happened(NamedTuple):
+    """The events up to step `k` of a run, where rows that are no whole steps do not tell them."""
+
+    time: np.ndarray
+    contact: np.ndarray
+    code: np.ndarray
+    k: Any
+
+    @classmethod
+    def of(cls, table: np.recarray, k: int) -> Happened:
+        """Those of a table."""
+        return cls(table.time, table.contact, np.array([Event[kind.upper()] for kind in table.kind], int), k)
+
+    @property
+    def table(self) -> np.recarray:
+        """As users see them."""
+        return _table(self.time, self.contact, self.code)
+
+
 def event_table(system: System, state: State, begins: np.ndarray, codes: np.ndarray) -> np.recarray:
     """Event codes of rows as a table of time, contact and kind."""
     row, law = np.nonzero(codes)
-    contact = laws_of(system, state).contact_of_law[law]
-    kinds = [Event(code).name.lower() for code in codes[row, law]]
-    columns = [begins[row], contact, np.array(kinds, dtype="U8")]
+    return _table(begins[row], laws_of(system, state).contact_of_law[law], codes[row, law])
+
+
+def _table(time: np.ndarray, contact: np.ndarray, codes: np.ndarray) -> np.recarray:
+    columns = [time, contact, np.array([Event(code).name.lower() for code in codes], dtype="U8")]
     return np.rec.fromarrays(columns, names="time,contact,kind")  # pyright: ignore

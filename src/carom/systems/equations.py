@@ -22,9 +22,9 @@ from carom.systems.terms import INTERACTIONS, LISTABLE, Part
 
 
 class Origin:
-    """Name and arguments (as JSON) of what a record was built from; all are equal, so that none makes JAX recompile."""
+    """Name and arguments of what a record was built from; all are equal, so that none makes JAX recompile."""
 
-    def __init__(self, name: str, arguments: str = ""):
+    def __init__(self, name: str, arguments: Any):
         self.name, self.arguments = name, arguments
 
     def __eq__(self, other: object) -> bool:

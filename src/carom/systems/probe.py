@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 import jax
@@ -40,10 +41,13 @@ def probe(system: System, state: State) -> None:
     numbers, kind = split(system)
     seen = (kind.key, tuple(np.shape(x) for x in numbers), state.q.shape, state.v.shape)
     if seen not in _passed:
-        for role, fn, expect in _functions(system, state):
-            expect(role, result(fn, role, state, system))
-        for role, fn, expect, arguments in _functions_of_bodies(system):
-            expect(role, result(fn, role, state, system, **arguments))
+        of_system = ((*one, {}) for one in _functions(system, state))
+        for role, fn, expect, arguments in chain(of_system, _functions_of_bodies(system)):
+            got = result(fn, role, state, system, **arguments)
+            if got.dtype == bool:
+                msg = f"{role} must return numbers, got True or False"
+                raise TypeError(msg)
+            expect(role, got)
         if len(_passed) >= _MOST_PASSED:
             _passed.clear()
         _passed.add(seen)

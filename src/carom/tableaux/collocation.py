@@ -14,13 +14,21 @@ from carom.tableaux.tableau import Tableau, checked_count
 
 @register
 def gauss(s: int) -> Tableau:
-    """The s-stage Gauss method: order 2s, symmetric, symplectic, A-stable. For s = 1 the implicit midpoint rule."""
+    """The s-stage Gauss method: order 2s, symmetric, symplectic, A-stable. For s = 1 the implicit midpoint rule.
+
+    Example:
+        >>> method = carom.IRK(carom.gauss(3))
+    """
     return _gauss(checked_count("gauss(s): s", s, 1))
 
 
 @register
 def radau_iia(s: int) -> Tableau:
-    """The s-stage Radau IIA method: order 2s - 1, L-stable, stiffly accurate. For s = 1 implicit Euler."""
+    """The s-stage Radau IIA method: order 2s - 1, L-stable, stiffly accurate. For s = 1 implicit Euler.
+
+    Example:
+        >>> method = carom.IRK(carom.radau_iia(2))
+    """
     return _radau_iia(checked_count("radau_iia(s): s", s, 1))
 
 

@@ -28,31 +28,51 @@ FAMILIES = {
 
 @register
 def lobatto_iiia(s: int) -> Tableau:
-    """Lobatto IIIA: collocation C(s), first stage explicit, stiffly accurate, symmetric. Trapezoidal rule for s = 2."""
+    """Lobatto IIIA: collocation C(s), first stage explicit, stiffly accurate, symmetric. Trapezoidal rule for s = 2.
+
+    Example:
+        >>> method = carom.IRK(carom.lobatto_iiia(3))
+    """
     return _checked("lobatto_iiia", s)
 
 
 @register
 def lobatto_iiib(s: int) -> Tableau:
-    """Lobatto IIIB: D(s), symmetric, symplectic partner of IIIA. For s = 2 the rows sum to 1/2, 1/2, not to c."""
+    """Lobatto IIIB: D(s), symmetric, symplectic partner of IIIA. For s = 2 the rows sum to 1/2, 1/2, not to c.
+
+    Example:
+        >>> method = carom.IRK(carom.lobatto_iiib(3))
+    """
     return _checked("lobatto_iiib", s)
 
 
 @register
 def lobatto_iiic(s: int) -> Tableau:
-    """Lobatto IIIC: C(s-1), D(s-1), L-stable and algebraically stable; for dissipative forces."""
+    """Lobatto IIIC: C(s-1), D(s-1), L-stable and algebraically stable; for dissipative forces.
+
+    Example:
+        >>> method = carom.IRK(carom.lobatto_iiic(3))
+    """
     return _checked("lobatto_iiic", s)
 
 
 @register
 def lobatto_iiic_star(s: int) -> Tableau:
-    """Lobatto IIIC*: C(s-1), D(s-1), the adjoint of IIIC, unconditionally explosive; for exciting forces."""
+    """Lobatto IIIC*: C(s-1), D(s-1), the adjoint of IIIC, unconditionally explosive; for exciting forces.
+
+    Example:
+        >>> method = carom.IRK(carom.lobatto_iiic_star(3))
+    """
     return _checked("lobatto_iiic_star", s)
 
 
 @register
 def lobatto_iiid(s: int) -> Tableau:
-    """Lobatto IIID: the mean of IIIC and IIIC*, symmetric and symplectic (Jay1998 sec. 8.1)."""
+    """Lobatto IIID: the mean of IIIC and IIIC*, symmetric and symplectic (Jay1998 sec. 8.1).
+
+    Example:
+        >>> method = carom.IRK(carom.lobatto_iiid(3))
+    """
     return _checked("lobatto_iiid", s)
 
 

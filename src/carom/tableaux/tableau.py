@@ -27,6 +27,9 @@ class Tableau:
             rate at the end of the step.
         row_sums_are_c: True where the rows of ``A`` must sum to ``c``, which is then checked. Methods that share
             nodes with a partner (Jay1998 (20b)) may have other row sums: Lobatto IIIB with two stages, for one.
+
+    Example:
+        >>> heun = carom.Tableau([[0, 0], [1, 0]], [0.5, 0.5], [0, 1], order=2, name="heun")
     """
 
     A: Array

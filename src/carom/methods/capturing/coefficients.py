@@ -26,7 +26,7 @@ class Coefficients(eqx.Module):
     source: Origin = eqx.field(static=True)
 
     def __init__(self, tableau: Tableau):
-        self.source = Origin(tableau.name)
+        self.source = Origin(tableau.name, tableau)
         self.A, self.b, self.c = (jnp.asarray(x) for x in (tableau.A, tableau.b, tableau.c))
         self.power = jnp.asarray(tableau.order + 1.0)
         companion = embedded(tableau)
@@ -35,6 +35,6 @@ class Coefficients(eqx.Module):
         self.explicit = tableau.is_explicit
 
     @property
-    def tableau_name(self) -> str:
-        """The name of the tableau."""
-        return self.source.name
+    def made_of(self) -> Tableau:
+        """The tableau with these numbers."""
+        return self.source.arguments

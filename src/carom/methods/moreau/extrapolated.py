@@ -303,7 +303,8 @@ def extrapolate(values: Numbers, counts: Sequence[int]) -> np.ndarray:
     """The diagonal T_11, T_22, ... of the tableau (43) from first-column values T_{i,1} with n_i substeps.
 
     Example:
-        >>> carom.methods.extrapolate([0.0, 3 / 8, 21 / 32], [1, 2, 4])  # Studer2008 (44): 0, 3/4, 1
+        >>> from carom.methods.moreau.extrapolated import extrapolate
+        >>> extrapolate([0.0, 3 / 8, 21 / 32], [1, 2, 4])  # Studer2008 (44): 0, 3/4, 1
     """
     column, table = np.asarray(values, float), divisors(np.asarray(counts))
     T = jnp.zeros((len(column), 1))
