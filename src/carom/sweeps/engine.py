@@ -144,7 +144,9 @@ def _not_finite(problem: Problem, carry: Any) -> dict[int, str]:
     told, kept = {}, memories(carry, problem.stepping.goes_back)
     for name, keep in problem.keeps.entries.items():
         first = keep.not_finite_at(kept[name])
-        for i in [] if first is None else np.flatnonzero(np.isfinite(first)).tolist():
+        if first is None:
+            continue
+        for i in np.flatnonzero(np.isfinite(first)).tolist():
             told[i] = f"{name} is NaN at t = {carry.instants[i, 0] + first[i]:.9g}: the run ends there"
     return told
 

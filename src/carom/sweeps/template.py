@@ -229,7 +229,7 @@ class Template:
         leaves = [next(stacked) if is_number else rest for is_number, rest in zip(self.is_number, self.rest)]
         return jax.tree.unflatten(self.parts, leaves), (state, *jax.tree.map(np.asarray, others))
 
-    def _doubtful(self, system: System, state: State, doubts: list[Any], found: np.ndarray) -> dict[int, str]:
+    def _doubtful(self, system: System, state: State, doubts: list[Any], found: Any) -> dict[int, str]:
         """What a look at the start and constructors say against these cells."""
         host, looks = jax.tree.map(np.asarray, state), Findings(found, *self.found).on_host()
         failed = failing_lanes(looks, system, lambda i: jax.tree.map(lambda x: x[i], host))
