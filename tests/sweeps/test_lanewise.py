@@ -186,6 +186,7 @@ UNKNOWN = {
     "brief numbers": lambda a: a.astype(jnp.bfloat16),
     "random numbers": lambda a: a + jax.random.normal(jax.random.key(0)),
     "bits": lambda a: lax.bitcast_convert_type(a, jnp.int64),
+    "a batch of loops": lambda a: jax.vmap(lambda x: lax.while_loop(lambda s: s < 3, lambda s: s + x * x + 1, x))(a[0]),
     "a long table": lambda a: jnp.arange(3000.0)[a[0, 0].astype(int)],
     "long loops with rows": lambda a: lax.scan(lambda c, _: (c + 1, c), a, None, length=100),
 }

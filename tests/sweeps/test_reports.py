@@ -81,6 +81,22 @@ def test_a_large_sweep_is_thinned_and_says_so(tmp_path):
     assert len(text) < 4e6
 
 
+def test_maps_of_uneven_axes_have_their_cells_between_their_neighbours_and_lines_are_python(tmp_path):
+    def inner(stiffness, height, soft):
+        return build(0.5 * stiffness if soft else stiffness, height)
+
+    cells = carom.Grid(stiffness=[1.0, 100.0, 10.0], height=[1.0, np.nan, 2.0], soft=[True])
+    data = carom.sweep(inner, cells, METHOD, static="soft", t1=1.0, h=0.1).isel(soft=0, drop=False)
+    with opened(sweep_report(data, tmp_path / "log.html")) as (view, troubles):
+        assert np.allclose(view.evaluate("[1, 10, 100].map(diagrams[0].y.cell)"), [[-0.5, 0.5], [0.5, 1.5], [1.5, 2.5]])
+        assert view.evaluate("[1, 2].map(diagrams[0].x.cell)") == [[0.5, 1.5], [1.5, 2.5]]
+        assert view.evaluate("ticks(diagrams[0].y)") == [1, 10, 100]
+        assert "inner(stiffness=1, height=1" in view.locator("#snippet").text_content()
+        view.evaluate("choose(1)")
+        assert 'height=float("nan")' in view.locator("#snippet").text_content()
+        assert troubles == []
+
+
 def test_cells_of_three_parameters_are_chosen_by_keys_and_those_without_an_end_are_shown(stored, tmp_path):
     data = stored[1].drop_vars("trajectory").expand_dims(mass=[1.0, 2.0])
     data["end_time"] = data.end_time.where(data.height < 4.0, np.inf)

@@ -122,6 +122,24 @@ def test_states_of_other_lengths_are_stored_beside_each_other(tmp_path):
     assert carom.load_sweep(path).identical(data)
 
 
+def test_groups_that_keep_other_numbers_are_stored_and_a_damaged_file_is_named(tmp_path):
+    def keep(number):
+        return [carom.keep.peak("v")] if number > 1 else [carom.keep.final()]
+
+    def masses(number):
+        return carom.System(np.ones(number)), carom.State(np.ones(number), np.ones(number))
+
+    path = tmp_path / "sweep.zarr"
+    options = {"t1": 1.0, "h": 0.5, "keep": keep, "static": "number", "to": path}
+    data = carom.sweep(masses, carom.Grid(number=[1, 2]), METHOD, **options)
+    assert np.isfinite(data.peak).values.tolist() == [False, True]
+    assert carom.sweep(masses, carom.Grid(number=[1, 2]), METHOD, **options).identical(data)
+    assert carom.load_sweep(path).identical(data)
+    (path / "final_q" / "0.0").write_bytes(b"half")
+    with pytest.raises(ValueError, match="final_q/0.0 is missing or damaged"):
+        carom.load_sweep(path)
+
+
 def test_more_cells_than_disk_is_told_before_anything_is_lost(tmp_path, monkeypatch):
     full = type("Usage", (), {"free": 100})
     monkeypatch.setattr("shutil.disk_usage", lambda path: full)

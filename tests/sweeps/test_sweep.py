@@ -10,6 +10,8 @@ import pytest
 
 import carom
 from carom.running import loop
+from carom.sweeps.plan import plan
+from carom.sweeps.sweep import question
 
 KEEP = {
     "end": carom.keep.final(),
@@ -165,6 +167,56 @@ assert np.array_equal(data.final_q[6], single.kept["final 0"].q)
 def test_batches_go_to_all_devices():
     flags = {**os.environ, "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
     assert subprocess.run([sys.executable, "-c", DEVICES], env=flags, check=False).returncode == 0
+
+
+def spring(k):
+    system = carom.System(1.0, None, {"f": lambda t, q, v, p: -p["k"] * q}, params={"k": k})
+    return system, carom.State([1.0], [0.0])
+
+
+def told(k, keep, **options):
+    options = {"t1": 3.0, "h": 0.1} | options
+    data = carom.sweep(spring, carom.Grid(k=k), carom.ExplicitRK(carom.explicit(4)), keep=keep, **options)
+    return data, data.message.values.tolist()
+
+
+def test_of_cells_whose_own_reduction_ends_in_an_error_the_others_remain():
+    """One that is refused comes to no reduction at all."""
+    total = carom.keep.reduce(0.0, lambda s, t, q, v, h: s + h * q[0], lambda s: 1 // int(s > 0.5))
+    data, messages = told([1.0, 0.1, np.nan], [total])
+    assert np.array_equal(data["reduce"], [np.nan, 1.0, np.nan], equal_nan=True)
+    assert messages[0] == "reduce: finish ended with ZeroDivisionError: integer division or modulo by zero"
+    assert messages[1] == ""
+    assert data.status.values.tolist() == [-1, 0, -1]
+
+
+def test_times_and_edges_follow_the_parameters_and_are_judged_in_every_cell():
+    def keep(k):
+        return [carom.keep.times([0.5 * k, 1.0]), carom.keep.histogram(lambda q: q[0], [-k, 0.0, 2.0])]
+
+    data, messages = told([1.0, 4.0, 8.0, -1.0], keep)
+    assert np.array_equal(data.times_t, [[0.5, 1.0], [1.0, 2.0], [np.nan] * 2, [np.nan] * 2], equal_nan=True)
+    assert messages[2] == "times 0: times must lie between 0 and 3, got 4"
+    assert "edges must be an ascending list of at least two numbers, got [1.0, 0.0, 2.0]" in messages[3]
+    assert np.allclose(data.histogram[:2].sum("histogram_0"), 1.0)
+    data, messages = told([1.0, 2.0], [carom.keep.times([2.5])], t1=lambda k: 3.0 / k)
+    assert messages == ["", "times 0: times must lie between 0 and 1.5, got 2.5"]
+
+
+def test_a_section_that_is_nan_is_named_in_its_cell():
+    data, messages = told([0.1, 2.0], [carom.keep.section(lambda q: jnp.log(q[0] + 0.5), last=2)])
+    assert data.status.values.tolist() == [0, carom.Status.NOT_FINITE]
+    assert messages[1] == "section 0 is NaN at t = 1.4875: the run ends there"
+
+
+def test_cells_that_can_run_are_found_wherever_they_lie():
+    cells = carom.Grid(height=np.linspace(1.0, 2.0, 20), restitution=[1.5, 0.5])
+    asked = question(carom.models.bouncing_ball, METHOD, 1.0, 0.01, None, None, None, ())
+    assert plan(cells, asked, None, None, 1).refused == {}
+    asked = question(carom.models.bouncing_ball, None, [[1.0, 9.0]] * 20, None, None, 1e-6, None, ())
+    made = plan(cells, asked, (1e-6, 1e-9), None, 1)
+    assert np.isnan(made.asked.stepping.h_max)  # a hundredth of the run of each cell
+    assert isinstance(made.asked.method, carom.EventCapturing)
 
 
 def test_a_million_cells_are_set_up_without_a_list():

@@ -1,5 +1,6 @@
 """Diagrams, basins and draws against closed forms."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
@@ -107,6 +108,36 @@ def test_attractors_are_found_by_recurrence():
     assert set(attractors(chaos, 0.02)) == {0}
     assert periods(cycle[..., :1], cycle[..., 1:], 1e-3).tolist() == [3] * 20
     assert (periods(chaos[..., :1], chaos[..., 1:], 1e-3) == 0).all()
+
+
+def test_attractors_are_told_apart_whatever_rests_or_escapes():
+    """Of two attractors beside motions that escape, and of one at rest of which only rounding is left."""
+    beside = np.array([-1.0, 1.0, 1.0, 1e4, -3e12, 1e40])[:, None, None] * np.ones((6, 4, 2))
+    label = attractors(beside, 0.01, np.ones(2))
+    assert label[1] == label[2] == 0
+    assert sorted(label) == [0, 0, 1, 2, 3, 4]
+    beside[0, ::2] = -1.1
+    assert periods(beside[..., :1], beside[..., 1:], 1e-4, np.ones(2)).tolist() == [2, 1, 1, 1, 1, 1]
+    rest = 1e-26 * np.random.default_rng(0).normal(size=(6, 4, 2))
+    assert set(attractors(rest, 0.01, np.ones(2))) == {0}
+    assert set(periods(rest[..., :1], rest[..., 1:], 1e-4, 1.0)) == {1}
+
+
+def test_a_branch_is_followed_through_runs_one_after_the_other_from_any_start():
+    def build(push):
+        force = {"f": lambda t, q, v, p: q - q**3 - 0.3 * v + p["push"] * jnp.cos(1.2 * t)}
+        return carom.System(1.0, None, force, params={"push": push}), carom.State([1.0], [0.0], t=0.3)
+
+    pushes, period, method = [0.2, 0.25, 0.3], 2 * np.pi / 1.2, carom.ExplicitRK(carom.explicit(4))
+    options = {"period": period, "transient": 3, "kept": 2, "steps": 40, "follow": "down"}
+    data = carom.bifurcation(build, carom.Grid(push=pushes), method, **options)
+    _, state = build(0.0)
+    for push in pushes[::-1]:
+        system, state = build(push)[0], carom.State(state.q, state.v, t=0.3)
+        sol = carom.simulate(system, state, method, t1=0.3 + 5 * period, h=period / 40, keep=[carom.keep.final()])
+        state = sol.state
+        assert np.allclose(data.strobe_q.sel(push=push)[0, -1], state.q, rtol=1e-9)
+    assert np.allclose(data.strobe_t[0, 0], 0.3 + period * np.array([4, 5]))
 
 
 def test_random_draws_give_quantiles_and_an_error_that_tells_the_truth():

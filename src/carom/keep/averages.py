@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.arguments import UserFunction, plain_numbers, user_function
+from carom.arguments import UserFunction, judged, plain_numbers, user_function
 from carom.keep.base import Taken
 from carom.keep.totals import AbstractTotal
 from carom.state import Numbers, State, choose, reals, shortened
@@ -120,10 +120,15 @@ class Histogram(AbstractAverage):
 
     def __init__(self, f: Callable[..., Any], edges: Numbers, after: float = 0.0):
         self.f = user_function(f, "keep.histogram: f", *_SIGNATURES)
-        self.edges = np.asarray(reals(edges, "keep.histogram: edges", "an ascending list of numbers"))
-        if self.edges.ndim != 1 or self.edges.size < 2 or not (np.diff(self.edges) > 0).all():
-            msg = f"keep.histogram: edges must be an ascending list of at least two numbers, got {shortened(edges)}"
-            raise ValueError(msg)
+        found = reals(edges, "keep.histogram: edges", "an ascending list of numbers")
+
+        def judge(found: np.ndarray) -> None:
+            if found.ndim != 1 or found.size < 2 or not (np.diff(found) > 0).all():
+                got = shortened(found.tolist())
+                msg = f"keep.histogram: edges must be an ascending list of at least two numbers, got {got}"
+                raise ValueError(msg)
+
+        self.edges = judged(found, judge)
         self.after = plain_numbers(after, "keep.histogram: after", size=1, nonnegative=True).reshape(())
 
     def check(self, name: str, system: System, state: State, t1: float) -> None:

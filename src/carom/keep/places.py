@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Int
 
-from carom.arguments import UserFunction, plain_numbers, user_function, whole
+from carom.arguments import UserFunction, judged, numpy_for, plain_numbers, user_function, whole
 from carom.keep.base import AbstractKeep, Places, Ring, Taken, place
 from carom.running.crossing import DIRECTIONS, PLACES, bisected, known_direction, looks, number_at
 from carom.state import Numbers, State, reals, shortened
@@ -114,20 +114,32 @@ class Times(AbstractInstants):
     kind: ClassVar[str] = "times"
 
     def __init__(self, times: Numbers):
-        found = np.atleast_1d(np.asarray(reals(times, "keep.times: times", "a list of times")))
-        if found.ndim != 1 or not found.size or not np.isfinite(found).all():
-            msg = f"keep.times: times must be a list of finite times, got {shortened(times)}"
-            raise ValueError(msg)
-        self.times = np.sort(found)
+        found = reals(times, "keep.times: times", "a list of times")
+        xp = numpy_for(found)
+        found = xp.atleast_1d(xp.asarray(found))
 
-    def check(self, name: str, system: System, state: State, t1: float) -> None:
+        def judge(found: np.ndarray) -> None:
+            if found.ndim != 1 or not found.size or not np.isfinite(found).all():
+                msg = f"keep.times: times must be a list of finite times, got {shortened(found.tolist())}"
+                raise ValueError(msg)
+
+        self.times = xp.sort(judged(found, judge))
+
+    def check(self, name: str, system: System, state: State, t1: Any) -> None:
         """The run must come by."""
-        t0 = float(state.t)
-        low, high = min(t0, t1), max(t0, t1)
-        if self.times[0] < low or self.times[-1] > high:
-            outside = self.times[(self.times < low) | (self.times > high)][0]
-            msg = f"{name}: times must lie between {t0:g} and {t1:g}, got {outside:g}"
-            raise ValueError(msg)
+        del system
+
+        def judge(rows: np.ndarray) -> None:
+            """Start, end and times of one run per row."""
+            ends, times = np.split(rows.reshape(-1, rows.shape[-1]), [2], axis=1)
+            outside = (times < ends.min(axis=1, keepdims=True)) | (times > ends.max(axis=1, keepdims=True))
+            for run, k in np.argwhere(outside)[:1]:
+                t0, t1 = ends[run]
+                msg = f"{name}: times must lie between {t0:g} and {t1:g}, got {times[run, k]:g}"
+                raise ValueError(msg)
+
+        xp = numpy_for(state.t, t1, self.times)
+        judged(xp.concatenate([xp.stack([state.t, t1]), self.times])[None], judge)
 
     def in_order(self, backward: bool) -> Any:
         """The times as the run comes by."""

@@ -20,11 +20,11 @@ from carom.running.loop import Problem
 from carom.running.signals import deferred, look
 from carom.state import State, Status
 from carom.sweeps.cells import AbstractCells
-from carom.sweeps.engine import REFUSED, Part
+from carom.sweeps.engine import Part
 from carom.sweeps.gathering import Gathered
 from carom.sweeps.plan import Batch, Plan, plan
 from carom.sweeps.sweep import question
-from carom.sweeps.tables import Table
+from carom.sweeps.tables import REFUSED, Table
 from carom.sweeps.template import cell_of
 from carom.sweeps.tools import strobed
 from carom.systems.system import System
@@ -69,7 +69,7 @@ def exponent_map(
         >>> data = carom.exponent_map(carom.models.driven_oscillator, grid, method, period=period)
         >>> carom.plots.parameter_map(data, "exponent")
     """
-    asked = question(build, method, **strobed(period, transient, kept, steps), static=())
+    asked = question(build, method, **strobed(build, period, transient, kept, steps), static=())
     made = plan(cells, asked, None, batch, 1)
     own = cell_of(asked, {}, made.first(int(made.batches[0].cells[0])))
     refuse_run(own.system, own.state, method, own.stepping, float(own.t1))

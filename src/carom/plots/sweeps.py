@@ -38,6 +38,17 @@ def bifurcation(data: Any, variable: str = "strobe_q", coordinate: int = 0, titl
     return figure
 
 
+def _plane(values: Any, who: str) -> Any:
+    """The numbers of a grid of two parameters, which rise."""
+    values = values.squeeze([dim for dim in values.dims if values.sizes[dim] == 1 and values.ndim > 2])
+    if values.ndim != 2 or any(dim not in values.coords for dim in values.dims):
+        dims = ", ".join(values.dims)
+        wanted = f"{who} draws one number per cell of a grid of two parameters"
+        msg = f"{wanted}, got '{values.name}' over ({dims}): select from the others, such as data.isel(coordinate=0)"
+        raise ValueError(msg)
+    return values.sortby(list(values.dims))
+
+
 @styled
 def basins(data: Any, title: str = "") -> Figure:
     """The basins of attraction over the two parameters of a grid, with their fractions; failed cells are white.
@@ -46,6 +57,7 @@ def basins(data: Any, title: str = "") -> Figure:
         >>> carom.plots.basins(data).savefig("basins.png")
     """
     figure, axes = own_axes(None)
+    data = data.assign(label=_plane(data.label, "basins"))
     names = data.label.dims
     count = max(1, data.sizes["attractor"])
     colours = ListedColormap([CYCLE[i % len(CYCLE)] for i in range(count)])
@@ -67,9 +79,9 @@ def parameter_map(data: Any, variable: str = "period", title: str = "") -> Figur
         >>> carom.plots.parameter_map(data, "count")
     """
     figure, axes = own_axes(None)
-    values = data[variable]
-    names = values.dims[-2:]
-    picture = axes.pcolormesh(data[names[1]], data[names[0]], values.values.reshape(values.shape[-2:]))
+    values = _plane(data[variable], "parameter_map")
+    names = values.dims
+    picture = axes.pcolormesh(values[names[1]], values[names[0]], values)
     figure.colorbar(picture, label=variable)
     axes.set(xlabel=names[1], ylabel=names[0], title=title)
     axes.grid(False)

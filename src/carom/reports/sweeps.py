@@ -38,7 +38,7 @@ def _payload(data: Any, title: str) -> dict[str, Any]:
     data = data.isel({dim: slice(None, None, stride) for dim in dims})
     ran = int((whole.status == 0).sum())
     parameters = _parameters(data)
-    ranges = [f"{p['name']} from {min(p['values']):.6g} to {max(p['values']):.6g}" for p in parameters if _is_axis(p)]
+    ranges = [_range(p) for p in parameters if _is_axis(p)]
     told = f"{ran} cells ran to their end, {whole.status.size - ran} did not; " + ", ".join(ranges) + "."
     thinned = "" if stride == 1 else f" Every {stride}. cell along each dimension is shown."
     messages = {i: text for i, text in enumerate(data.message.values.ravel().tolist()) if text}
@@ -63,14 +63,26 @@ def _payload(data: Any, title: str) -> dict[str, Any]:
         "ends": ends,
         "steps": steps,
         "facts": [[name, str(value)] for name, value in data.attrs.items()],
-        **{name: str(data.attrs.get(name, "")) for name in ("build", "given", "method", "stepping")},
+        **{name: str(data.attrs.get(name, "")) for name in ("given", "method", "stepping")},
+        "build": _called(str(data.attrs.get("build", ""))),
     }
+
+
+def _called(build: str) -> str:
+    """A function as the lines of a cell call it: one inside others by its own name, one without name as `build`."""
+    own = build.rpartition("<locals>.")[2]
+    return own if all(part.isidentifier() for part in own.split(".")) else "build"
 
 
 def _stride(data: Any) -> int:
     """Every how many cells along each dimension are shown."""
     numbers = sum(min(_SAMPLES, data[name].size // data.status.size) * data.status.size for name in _shown(data))
     return max(1, int(np.ceil((numbers / _NUMBERS) ** (1 / data.status.ndim))))
+
+
+def _range(parameter: dict[str, Any]) -> str:
+    known = [x for x in parameter["values"] if x is not None]
+    return f"{parameter['name']} from {min(known, default=np.nan):.6g} to {max(known, default=np.nan):.6g}"
 
 
 def _is_axis(parameter: dict[str, Any]) -> bool:
@@ -82,9 +94,9 @@ def _parameters(data: Any) -> list[dict[str, Any]]:
     dims, found = data.status.dims, []
     for name in data.coords:
         if len(data[name].dims) == 1 and data[name].dims[0] in dims:
-            found.append(
-                {"name": str(name), "dim": dims.index(data[name].dims[0]), "values": data[name].values.tolist()}
-            )
+            values = data[name].values
+            plain = _plain(values) if values.dtype.kind == "f" else values.tolist()
+            found.append({"name": str(name), "dim": dims.index(data[name].dims[0]), "values": plain})
     return sorted(found, key=lambda p: p["dim"])
 
 

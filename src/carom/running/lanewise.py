@@ -144,8 +144,8 @@ def _(
     split = cond_nconsts + body_nconsts
     of_cond, of_body, start = given[:cond_nconsts], given[cond_nconsts:split], given[split:]
     variables, like = equation.outvars, _lanes(given)
-    if like is None:
-        msg = "a loop that is alike in all lanes"
+    if like is None or cond_jaxpr.out_avals[0].shape:
+        msg = "a loop that is alike in all lanes, or a batch of loops"
         raise UnknownOperationError(msg)
 
     def wanted(flat: Sequence[Any]) -> Any:

@@ -20,12 +20,11 @@ from carom.running.compiled import blank, compiled
 from carom.running.fused import Kernel
 from carom.running.loop import Problem, Start, attempt, begin, masked_attempt
 from carom.state import Carry, Status
-from carom.sweeps.tables import Table, Tables, tables
+from carom.sweeps.tables import REFUSED, Table, Tables, memories, tables
 from carom.sweeps.template import Lanes, Template
 
 _CHUNK_SECONDS = 0.5
 _FIRST_ATTEMPTS = 64
-REFUSED = -1  # status of a cell whose numbers cannot run
 
 
 class Part(NamedTuple):
@@ -125,24 +124,40 @@ def _is_unknown(error: Exception) -> bool:
 
 def _part(lanes: Lanes, carry: Any, seen: Any) -> Part:
     """The numbers of a batch that came to its end; `carry` is on the host."""
-    failed = lanes.failed
+    failed = dict(lanes.failed)
     n = carry.state.q.shape[-1]
     status = carry.status.copy()
     status[list(failed)] = REFUSED
     where = np.asarray(seen) if seen is not None else np.full((len(status), 1 + n + carry.state.v.shape[-1]), np.nan)
     state = carry.state.moved(carry.state.t, where[:, 1 : n + 1], where[:, n + 1 :])
     carry = eqx.tree_at(lambda c: (c.status, c.state), carry, (status, state))
-    found = tables(lanes.problem.keeps, carry, lanes.problem.stepping.goes_back)
+    found = tables(lanes.problem.keeps, carry, lanes.problem.stepping.goes_back, failed)
     found |= {name: Table((), x) for name, x in lanes.asked.items()}
-    bad = (status != Status.OK)[:, None]
+    bad = (found["status"].values != Status.OK)[:, None]
     end = (np.where(bad, np.nan, state.q), np.where(bad, np.nan, state.v))
-    return Part(found, failed | _stopped(carry), end)
+    named = _not_finite(lanes.problem, carry)
+    return Part(found, failed | _stopped(carry, named), end)
 
 
-def _stopped(carry: Any) -> dict[int, str]:
-    """Why lanes ended before their time."""
+def _not_finite(problem: Problem, carry: Any) -> dict[int, str]:
+    """Lanes in which a function of a keep was NaN, and when."""
+    told, kept = {}, memories(carry, problem.stepping.goes_back)
+    for name, keep in problem.keeps.entries.items():
+        first = keep.not_finite_at(kept[name])
+        if first is None:
+            continue
+        for i in np.flatnonzero(np.isfinite(first)).tolist():
+            told[i] = f"{name} is NaN at t = {carry.instants[i, 0] + first[i]:.9g}: the run ends there"
+    return told
+
+
+def _stopped(carry: Any, named: dict[int, str]) -> dict[int, str]:
+    """Why lanes ended before their time; of some the reason has been `named`."""
     told = {}
     for i in np.flatnonzero(carry.status > 0).tolist():
+        if i in named:
+            told[i] = named[i]
+            continue
         t = carry.instants[i, 0] + carry.state.t[i]
         cause, remedy = Status(int(carry.status[i])).message
         told[i] = f"{cause} in the step from t = {t:.9g} (step {int(carry.k[i]) + 1}). {remedy}"

@@ -8,8 +8,9 @@ import numpy as np
 
 from carom.state import SimulationError
 from carom.sweeps.cells import AbstractCells
-from carom.sweeps.engine import REFUSED, Part
+from carom.sweeps.engine import Part
 from carom.sweeps.plan import Batch, Plan
+from carom.sweeps.tables import REFUSED
 
 if TYPE_CHECKING:
     import xarray

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,7 @@ from carom.arguments import did_you_mean, whole
 from carom.choice import planned
 from carom.plain import describe, spelt
 from carom.state import shortened
+from carom.stepping.adaptive import Adaptive
 from carom.stepping.base import AbstractStepping
 from carom.sweeps.cells import AbstractCells
 from carom.sweeps.template import Asked, Template, cell_of
@@ -203,7 +205,7 @@ def _template(made: Plan, fixed: dict[str, Any], members: np.ndarray, trouble: l
         trouble.append(error)
         return str(error)
     first: Exception | None = None
-    for cell in members[:: max(1, len(members) // _TRIED)].tolist():
+    for cell in _able(made, template, members):
         try:
             return template.refuse(made.first(cell), made.cells.names)
         except ValueError as error:
@@ -213,11 +215,32 @@ def _template(made: Plan, fixed: dict[str, Any], members: np.ndarray, trouble: l
     return str(first)
 
 
+def _able(made: Plan, template: Template, members: np.ndarray) -> Iterator[int]:
+    """The first cell, then some of those whose numbers no constructor refuses, wherever they lie."""
+    yield int(members[0])
+    stride, left = -(-len(members) // _MOST_LANES), _TRIED
+    for start in range(stride):
+        chosen = members[start::stride]
+        good = np.delete(chosen, template.refused(made.numbers(chosen)))[:left]
+        yield from good.tolist()
+        left -= len(good)
+        if not left:
+            return
+
+
 def _chosen(made: Plan, tolerances: tuple[Any, Any]) -> Asked:
-    """The method and stepping that `carom.solve` takes for the first cell."""
-    cell = cell_of(made.asked, made.fixed[0], made.first(int(made.members[0][0])))
-    found = planned(cell.system, cell.state, float(cell.t1), *tolerances)
-    return replace(made.asked, method=found.method, stepping=found.stepping, h=None)
+    """The method that `carom.solve` takes for the first cell that can run; the longest step is that of each cell."""
+    asked, fixed, members = replace(made.asked, stepping=Adaptive(*tolerances)), made.fixed[0], made.members[0]
+    dtypes = {name: x.dtype for name, x in made.numbers(members[:1]).items()}
+    first: Exception | None = None
+    for number in _able(made, Template(asked, fixed, dtypes), members):
+        try:
+            cell = cell_of(asked, fixed, made.first(number))
+            return replace(asked, method=planned(cell.system, cell.state, float(cell.t1), *tolerances).method)
+        except ValueError as error:
+            first = first or error
+    assert first is not None
+    raise first
 
 
 def _fitting(templates: list[Template], count: int, workers: int) -> int:

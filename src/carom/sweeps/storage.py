@@ -74,8 +74,7 @@ class Store:
     def put(self, batch: Batch, part: Part) -> None:
         """Write a batch; where that fails, what was written before is whole."""
         rows = np.where(np.arange(len(batch.cells)) < batch.count, batch.cells, -1)
-        found = {name: _widened(table, self.plan.sizes) for name, table in part.tables.items()}
-        tables = {"cell": Table((), rows), **found}
+        tables = {"cell": Table((), rows), **part.tables}
         if not any(self.path.glob("*/.zarray")):
             self._refuse_size(tables)
         try:
@@ -91,6 +90,7 @@ class Store:
             chunk = ".".join([str(number)] + ["0"] * (values.ndim - 1))
             _write(self.path / name / chunk, np.ascontiguousarray(values).tobytes())
         entry = {"batch": number, "messages": {str(i): x for i, x in told.items() if i < batch.count}}
+        entry["results"] = sorted(tables)
         with (self.path / _LEDGER).open("a", encoding="utf-8") as ledger:
             ledger.write(json.dumps(entry) + "\n")
 
@@ -185,20 +185,21 @@ def _parts(path: Path) -> Iterator[tuple[Batch, Part]]:
         arrays[place.parent.name] = (tuple(dims[1:]), np.dtype(told["dtype"]), told["chunks"])
     for entry in _ledger(path):
         tables = {}
-        for name, (dims, dtype, shape) in arrays.items():
-            chunk = ".".join([str(entry["batch"])] + ["0"] * (len(shape) - 1))
-            tables[name] = Table(dims, np.fromfile(path / name / chunk, dtype).reshape(shape))
+        for name in entry.get("results", arrays):
+            dims, dtype, shape = arrays[name]
+            tables[name] = Table(dims, _chunk(path / name, entry["batch"], dtype, shape))
         rows = tables.pop("cell").values
         messages = {int(i): text for i, text in entry["messages"].items()}
         yield Batch(0, rows, int((rows >= 0).sum())), Part(tables, messages, (np.empty(0), np.empty(0)))
 
 
-def _widened(table: Table, sizes: dict[str, int]) -> Table:
-    """The table with room for the longest states; NaN where others end."""
-    room = [sizes.get(dim, n) - n for dim, n in zip(table.dims, table.values.shape[1:])]
-    if not any(room):
-        return table
-    return Table(table.dims, np.pad(table.values, [(0, 0), *((0, n) for n in room)], constant_values=np.nan))
+def _chunk(folder: Path, batch: int, dtype: np.dtype, shape: list[int]) -> np.ndarray:
+    place = folder / ".".join([str(batch)] + ["0"] * (len(shape) - 1))
+    try:
+        return np.fromfile(place, dtype).reshape(shape)
+    except (OSError, ValueError) as error:
+        msg = f"{place} is missing or damaged, without which the sweep cannot be read: name another folder ({error})"
+        raise ValueError(msg) from None
 
 
 def _write(place: Path, content: str | bytes) -> None:

@@ -15,6 +15,7 @@ from carom.sweeps.cells import AbstractCells
 from carom.sweeps.gathering import Gathered
 from carom.sweeps.plan import Plan, plan
 from carom.sweeps.storage import Store
+from carom.sweeps.tables import widened
 from carom.sweeps.template import Asked
 from carom.sweeps.trajectories import chosen, store_trajectories, with_trajectories
 from carom.sweeps.workers import by_client, in_threads, size, workers
@@ -57,7 +58,7 @@ def sweep(
         t1: end of the runs: a number, an array with one per cell, or a function of the parameters.
         h: constant step size, likewise.
         stepping: who chooses the step size; it may be a function of the parameters. Give this, `h` or `rtol`.
-        rtol: relative tolerance, in place of method and stepping.
+        rtol: relative tolerance, in place of method and stepping; the method is that for the first cell that can run.
         atol: absolute tolerance beside it.
         keep: list or dict of keeps (`carom.keep`), or a function of the parameters that returns one; by default the
             last state.
@@ -125,6 +126,7 @@ def run(made: Plan, to: Any = None, client: Any = None, progress: bool | Progres
             gathered.take(batch, part)
     with progress_bar(progress, 0, made.cells.count, "cells") as bar:
         for batch, part in in_threads(made, batches) if client is None else by_client(made, batches, client):
+            part = part._replace(tables={name: widened(table, made.sizes) for name, table in part.tables.items()})
             if store is not None:
                 store.put(batch, part)
             gathered.take(batch, part)

@@ -12,7 +12,9 @@ from carom.keep.base import AbstractKeep, ring_of
 from carom.keep.keeps import RECENT, Keeps
 from carom.keep.places import AbstractInstants, Final, Section
 from carom.keep.totals import AbstractTotal, Count, Peak
-from carom.state import Status
+from carom.state import Status, shortened
+
+REFUSED = -1  # status of a cell whose numbers cannot run
 
 
 class Table(NamedTuple):
@@ -25,24 +27,76 @@ class Table(NamedTuple):
 Tables = dict[str, Table]
 
 
-def tables(keeps: Keeps, carry: Any, goes_back: bool) -> Tables:
-    """Everything that was kept, NaN in lanes that failed, and beside it status and number of steps."""
-    lanes = np.arange(len(carry.k))
-    kept = carry.kept
-    if goes_back:
-        kept = jax.tree.map(lambda x: x[lanes, carry.k % RECENT], kept)
-    bad = carry.status != Status.OK
+def tables(keeps: Keeps, carry: Any, goes_back: bool, failed: dict[int, str]) -> Tables:
+    """Everything that was kept, NaN in lanes that failed, and beside it status and number of steps.
+
+    Lanes that came to their end, but of which a function of the user's makes no numbers, join those that `failed`.
+    """
+    kept = memories(carry, goes_back)
+    status = carry.status.astype(np.int32)
     found: Tables = {}
     for name, plain in plain_names(keeps).items():
-        for more, table in table_of(keeps.entries[name], kept[name], carry).items():
+        keep, memory = keeps.entries[name], kept[name]
+        if isinstance(keep, AbstractTotal):
+            memory, told = _finished(keep, memory, status == Status.OK, plain)
+            failed |= told
+            status[list(told)] = REFUSED
+        for more, table in table_of(keep, memory, carry).items():
             values = np.asarray(table.values, float)
-            if bad.any():
-                values = values.copy()
-                values[bad] = np.nan
             found["_".join(filter(None, (plain, more)))] = Table(tuple(d.format(plain) for d in table.dims), values)
-    found["status"] = Table((), carry.status.astype(np.int32))
+    bad = status != Status.OK
+    if bad.any():
+        found = {name: Table(dims, _without(bad, values)) for name, (dims, values) in found.items()}
+    found["status"] = Table((), status)
     found["steps"] = Table((), np.where(carry.status < 0, 0, carry.counts.values[:, 0]))
     return found
+
+
+def memories(carry: Any, goes_back: bool) -> Any:
+    """What keeps know after the last step of every lane; the carry is on the host."""
+    if not goes_back:
+        return carry.kept
+    lanes = np.arange(len(carry.k))
+    return jax.tree.map(lambda x: x[lanes, carry.k % RECENT], carry.kept)
+
+
+def _without(bad: np.ndarray, values: np.ndarray) -> np.ndarray:
+    return np.where(bad.reshape(-1, *(1,) * (values.ndim - 1)), np.nan, values)
+
+
+def _finished(keep: AbstractTotal, memory: Any, good: np.ndarray, name: str) -> tuple[Any, dict[int, str]]:
+    """What a keep makes of lanes that came to their end, stacked, NaN for others (None if it is nothing at all).
+
+    And of which lanes it makes no numbers, and why.
+    """
+    found, told, like = {}, {}, None
+    for i in np.flatnonzero(good).tolist():
+        try:
+            one = jax.tree.map(_number, keep.finished(jax.tree.map(lambda x, i=i: x[i], memory)), is_leaf=_is_none)
+        except Exception as error:
+            told[i] = f"{name}: finish ended with {type(error).__name__}: {error}"
+            continue
+        shapes = jax.tree.structure(one), [x.shape for x in jax.tree.leaves(one)]
+        like = like or shapes
+        if shapes == like:
+            found[i] = one
+        else:
+            told[i] = f"{name}: finish returned numbers of another shape than in other cells"
+    if like is None:
+        return None, told
+    empty = jax.tree.unflatten(like[0], [np.full(shape, np.nan) for shape in like[1]])
+    return jax.tree.map(lambda *x: np.stack(x), *(found.get(i, empty) for i in range(len(good)))), told
+
+
+def _number(x: Any) -> np.ndarray:
+    if np.asarray(x).dtype.kind not in "biuf":
+        msg = f"numbers were expected, got {shortened(x)}"
+        raise TypeError(msg)
+    return np.asarray(x, float)
+
+
+def _is_none(x: Any) -> bool:
+    return x is None
 
 
 def plain_names(keeps: Keeps) -> dict[str, str]:
@@ -104,9 +158,8 @@ def _(keep: Count, memory: Any, carry: Any) -> Tables:
 
 @table_of.register
 def _(keep: AbstractTotal, memory: Any, carry: Any) -> Tables:
-    lanes = [keep.finished(jax.tree.map(lambda x, i=i: x[i], memory)) for i in range(len(carry.k))]
-    stacked = jax.tree.map(lambda *x: np.stack([np.asarray(one, float) for one in x]), *lanes)
-    leaves = jax.tree_util.tree_leaves_with_path(stacked)
+    del keep, carry
+    leaves = jax.tree_util.tree_leaves_with_path(memory)
     endings = [jax.tree_util.keystr(path, simple=True, separator="_") for path, _ in leaves]
     return {
         ending: Table(tuple(f"{{}}_{ending}_{i}".replace("__", "_") for i in range(x.ndim - 1)), x)
@@ -135,3 +188,11 @@ def user_times(carry: Any, elapsed: np.ndarray) -> np.ndarray:
     for end, instant in zip(carry.ends.T, carry.instants.T):
         times = np.where(elapsed == end.reshape(shape), instant.reshape(shape), times)
     return times
+
+
+def widened(table: Table, sizes: dict[str, int]) -> Table:
+    """The table with room for the longest states; NaN where others end."""
+    room = [sizes.get(dim, n) - n for dim, n in zip(table.dims, table.values.shape[1:])]
+    if not any(room):
+        return table
+    return Table(table.dims, np.pad(table.values, [(0, 0), *((0, n) for n in room)], constant_values=np.nan))

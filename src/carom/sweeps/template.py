@@ -96,7 +96,10 @@ def cell_of(asked: Asked, fixed: dict[str, Any], numbers: dict[str, Any]) -> Cel
     h = given("h")
     stepping = given("stepping") if h is None else Constant(h)
     t1 = judged(reals(given("t1"), "t1", "a number"), _judge_end)
-    return Cell(*made, stepping, Keeps.of(given("keep")), t1)
+    keeps = Keeps.of(given("keep"))
+    if keeps.times is not None:
+        keeps.times[1].check(keeps.times[0], *made, t1)
+    return Cell(*made, stepping, keeps, t1)
 
 
 def _built(build: Callable[..., Any], parameters: dict[str, Any]) -> Any:
@@ -214,24 +217,35 @@ class Template:
         good = self._look({name: x[which] for name, x in numbers.items()}, begin_at)
         return good._replace(failed=lanes.failed, asked=lanes.asked)
 
+    def refused(self, numbers: dict[str, np.ndarray]) -> list[int]:
+        """Which of these cells no constructor would take."""
+        (system, _, _), (state, _, _, doubts, found) = self._prepare(numbers)
+        return list(self._doubtful(system, state, doubts, found))
+
+    def _prepare(self, numbers: dict[str, np.ndarray]) -> tuple[Any, tuple[Any, ...]]:
+        """System, stepping and keeps of these cells, and what each has for itself."""
+        arrays, (state, *others) = jax.tree.unflatten(self.structure, self.prepared(*jax.tree.leaves(numbers)))
+        stacked = iter(arrays)
+        leaves = [next(stacked) if is_number else rest for is_number, rest in zip(self.is_number, self.rest)]
+        return jax.tree.unflatten(self.parts, leaves), (state, *jax.tree.map(np.asarray, others))
+
+    def _doubtful(self, system: System, state: State, doubts: list[Any], found: Any) -> dict[int, str]:
+        """What a look at the start and constructors say against these cells."""
+        host, looks = jax.tree.map(np.asarray, state), Findings(found, *self.found).on_host()
+        failed = failing_lanes(looks, system, lambda i: jax.tree.map(lambda x: x[i], host))
+        return failed | _misjudged(doubts, self.judges, len(found))
+
     def _look(self, numbers: dict[str, np.ndarray], begin_at: Any) -> Lanes:
         """The batch as it is, and why some of its lanes cannot run."""
-        arrays, own = jax.tree.unflatten(self.structure, self.prepared(*jax.tree.leaves(numbers)))
-        state, *others = own
-        t1, jumps, doubts, found = jax.tree.map(np.asarray, others)
+        (system, stepping, keeps), (state, t1, jumps, doubts, found) = self._prepare(numbers)
         if begin_at is not None:
             given = zip(begin_at, (state.q, state.v))
             state = state.moved(state.t, *(jnp.where(np.isnan(x), built, x) for x, built in given))
-        stacked, axes = iter(arrays), iter(self.axes)
-        leaves = [next(stacked) if is_number else rest for is_number, rest in zip(self.is_number, self.rest)]
+        axes = iter(self.axes)
         flags = [next(axes) if is_number else None for is_number in self.is_number]
-        system, stepping, keeps = jax.tree.unflatten(self.parts, leaves)
         system_axes, stepping_axes, keeps_axes = jax.tree.unflatten(self.parts, flags)
-        host = jax.tree.map(np.asarray, state)
-        found = Findings(found, *self.found).on_host()
-        failed = failing_lanes(found, system, lambda i: jax.tree.map(lambda x: x[i], host))
-        ends, told = _ends(host.t, t1, jumps, self.segments)
-        failed = told | failed | _misjudged(doubts, self.judges, len(t1))
+        ends, told = _ends(np.asarray(state.t), t1, jumps, self.segments)
+        failed = told | self._doubtful(system, state, doubts, found)
         problem = Problem(system, self.method, stepping, None, stride(keeps.every), keeps)
         spread = Problem(system_axes, None, stepping_axes, None, None, keeps_axes)  # pyright: ignore
         asked = {"end_time": t1}

@@ -13,6 +13,7 @@ from scipy.spatial import KDTree
 
 from carom.arguments import plain_numbers, whole
 from carom.keep.places import Strobe
+from carom.keep.totals import Peak
 from carom.methods.base import AbstractMethod
 from carom.running.progress import Progress
 from carom.state import State, shortened
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     import xarray
 
 _HARDLY = 1e-6  # relative size of differences that mean nothing
+_LEAST, _MOST = 1e-2, 30.0  # of the size of motions: what last states range over, but for rests and outliers
+_FAR = 1e15  # boxes: whole numbers that floats tell apart
 _DIRECTIONS = {"up": 1, "down": -1}
 
 
@@ -58,7 +61,8 @@ def bifurcation(
         kept: periods that are kept.
         steps: steps per period.
         follow: "up", "down" or both.
-        tolerance: how well a motion repeats itself, in units of the range of the diagram.
+        tolerance: how well a motion repeats itself, in units of the range of the diagram, which counts for a hundredth
+            of the largest motion at least.
 
     Example:
         >>> data = carom.bifurcation(
@@ -79,14 +83,15 @@ def bifurcation(
         msg = f"bifurcation follows the first axis of a carom.Grid, got {shortened(cells)}"
         raise TypeError(msg)
     _refuse_taken(cells, "direction", "period")
-    asked = question(build, method, **strobed(period, transient, kept, steps), static=())
+    asked = question(build, method, **strobed(build, period, transient, kept, steps), static=())
     lanes = cells.count // next(iter(cells.dims.values()))
     made = plan(cells, asked, None, lanes, 1)
     made.choose(lanes)
     with ThreadPoolExecutor(len(follow)) as pool:
         found = list(pool.map(lambda one: _followed(made, _DIRECTIONS[one]).finish().dataset(), follow))
     data = xarray.concat(found, xarray.Variable("direction", list(follow)), combine_attrs="override")
-    data["period"] = ((*data.status.dims,), periods(data.strobe_q, data.strobe_v, tolerance))
+    data, sizes = _without_sizes(data, 1.0)  # runs that follow a branch hardly move
+    data["period"] = ((*data.status.dims,), periods(data.strobe_q, data.strobe_v, tolerance, sizes))
     return data
 
 
@@ -98,8 +103,8 @@ def _refuse_taken(cells: Any, *results: str) -> None:
             raise ValueError(msg)
 
 
-def strobed(period: Any, transient: int, kept: int, steps: int) -> dict[str, Any]:
-    """The arguments of a sweep of a driven system that keeps its state once per period."""
+def strobed(build: Callable[..., Any], period: Any, transient: int, kept: int, steps: int) -> dict[str, Any]:
+    """The arguments of a sweep of a driven system that keeps its state once per period, from its start on."""
     count = whole(transient, "transient", 0) + whole(kept, "kept", 1)
     whole(steps, "steps", 1)
 
@@ -108,9 +113,9 @@ def strobed(period: Any, transient: int, kept: int, steps: int) -> dict[str, Any
         return plain_numbers(value, "period", size=1, positive=True).reshape(())
 
     return {
-        "t1": lambda **p: count * of(p),
+        "t1": lambda **p: build(**p)[1].t + count * of(p),
         "h": lambda **p: of(p) / steps,
-        "keep": lambda **p: [Strobe(of(p), last=kept)],
+        "keep": lambda **p: {"strobe": Strobe(of(p), last=kept)} | {f"size_{x}": Peak(x) for x in "qv"},
         "stepping": None,
         "rtol": None,
     }
@@ -126,14 +131,20 @@ def _followed(made: Plan, direction: int) -> Gathered:
     return gathered
 
 
-def periods(q: Any, v: Any, tolerance: float) -> np.ndarray:
+def _without_sizes(data: xarray.Dataset, part: float) -> tuple[xarray.Dataset, np.ndarray]:
+    """The data without the sizes of motions, and how far this part of them goes at most, one number per coordinate."""
+    sizes = [np.full(data[f"strobe_{x}"].shape[-1], np.nanquantile(data[f"size_{x}"], part)) for x in "qv"]
+    return data.drop_vars([name for name in data.data_vars if str(name).startswith("size_")]), np.concatenate(sizes)
+
+
+def periods(q: Any, v: Any, tolerance: float, sizes: Any = 0.0) -> np.ndarray:
     """After how many samples motions repeat; 0 where they do not within half of the samples or failed.
 
-    `q` and `v` have the samples in the last but one dimension.
+    `q` and `v` have the samples in the last but one dimension; `sizes` are those of motions, 0 where not known.
     """
     points = np.concatenate([np.asarray(q), np.asarray(v)], axis=-1)
     flat = points.reshape(-1, points.shape[-1])
-    apart = tolerance * _extent(flat)
+    apart = tolerance * _extent(flat, sizes)
     found = np.zeros(points.shape[:-2], int)
     for p in range(points.shape[-2] // 2, 0, -1):
         moved = np.abs(points[..., p:, :] - points[..., :-p, :])
@@ -167,7 +178,8 @@ def basins(
         transient: periods that are not looked at.
         kept: periods whose states are compared; chaotic attractors need more of them.
         steps: steps per period.
-        tolerance: size of the boxes in units of the range of all last states.
+        tolerance: size of the boxes in units of the range of all last states. A range counts for between a hundredth
+            and 30 times what a quarter of the motions reach at most, whatever comes to rest or escapes.
         progress: as in `carom.simulate`.
 
     Example:
@@ -176,25 +188,26 @@ def basins(
         >>> data.fraction
     """
     _refuse_taken(cells, "label", "boundary", "period", "fraction", "attractor")
-    data = sweep(build, cells, method, **strobed(period, transient, kept, steps), progress=progress)
+    data = sweep(build, cells, method, **strobed(build, period, transient, kept, steps), progress=progress)
+    data, sizes = _without_sizes(data, 0.25)
     points = np.concatenate([data.strobe_q.values, data.strobe_v.values], axis=-1)
-    label = attractors(points.reshape(-1, *points.shape[-2:]), tolerance).reshape(data.status.shape)
+    label = attractors(points.reshape(-1, *points.shape[-2:]), tolerance, sizes).reshape(data.status.shape)
     data["label"] = (data.status.dims, label)
     data["boundary"] = (data.status.dims, _boundary(label))
-    data["period"] = (data.status.dims, periods(data.strobe_q, data.strobe_v, tolerance))
+    data["period"] = (data.status.dims, periods(data.strobe_q, data.strobe_v, tolerance, sizes))
     data["fraction"] = ("attractor", np.bincount(label[label >= 0]) / label.size)
     return data
 
 
-def attractors(points: np.ndarray, tolerance: float) -> np.ndarray:
+def attractors(points: np.ndarray, tolerance: float, sizes: Any = 0.0) -> np.ndarray:
     """Numbers of the attractors of motions, by recurrence: 0 for the one with most motions, -1 for failed ones.
 
-    `points` has a motion per row, then its samples, then coordinates.
+    `points` has a motion per row, then its samples, then coordinates; `sizes` as in `periods`.
     """
     motions, samples, _ = points.shape
     good = np.isfinite(points).all(axis=(1, 2))
     flat = points[good].reshape(-1, points.shape[-1])
-    boxes = np.round(flat / (tolerance * _extent(flat))).astype(int)
+    boxes = np.clip(np.round(flat / (tolerance * _extent(flat, sizes))), -_FAR, _FAR).astype(int)
     known, box = np.unique(boxes, axis=0, return_inverse=True)
     first = np.repeat(box.reshape(-1, samples)[:, 0], samples)
     beside = KDTree(known).query_pairs(np.sqrt(known.shape[1]) + 0.1, output_type="ndarray")
@@ -207,10 +220,14 @@ def attractors(points: np.ndarray, tolerance: float) -> np.ndarray:
     return label
 
 
-def _extent(points: np.ndarray) -> np.ndarray:
-    """The range of every coordinate, or a little of the size of all where points hardly differ."""
+def _extent(points: np.ndarray, sizes: Any) -> np.ndarray:
+    """The range of every coordinate, or a little of the size of all where points hardly differ.
+
+    What is left of motions that came to rest spans no range, and motions that escape do not widen it.
+    """
     least = _HARDLY * max(np.nanmax(np.abs(points), initial=0.0), 1e-290)
-    return np.maximum(np.nanmax(points, axis=0) - np.nanmin(points, axis=0), least)
+    extent = np.maximum(np.nanmax(points, axis=0) - np.nanmin(points, axis=0), least)
+    return np.where(np.asarray(sizes) > 0, np.clip(extent, _LEAST * sizes, _MOST * sizes), extent)
 
 
 def _boundary(label: np.ndarray) -> np.ndarray:

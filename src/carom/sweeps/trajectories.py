@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from carom.arguments import did_you_mean, whole
+from carom.arguments import did_you_mean, plain_numbers, whole
 from carom.running.run import simulate
 from carom.state import SimulationError, shortened
 from carom.sweeps.cells import AbstractCells
@@ -46,12 +46,16 @@ def _nearest(cells: AbstractCells, one: dict[str, Any]) -> int:
     away = np.zeros(cells.count)
     for name, value in one.items():
         column = cells.column(name, every)
-        away += np.abs(column - value) / (np.ptp(column) or 1.0) if column.dtype.kind in "iuf" else column != value
-    return int(np.argmin(away))
+        if column.dtype.kind in "iuf":
+            value = plain_numbers(value, f"trajectories: {name}", size=1).reshape(())
+            away += np.abs(column - value) / (np.ptp(column[np.isfinite(column)]) or 1.0)
+        else:
+            away += column != value
+    return int(np.nanargmin(away))
 
 
 def store_trajectories(plan: Plan, numbers: list[int], path: Any) -> None:
-    """Run cells again, every step kept, and store what was reached; runs that are there already stay."""
+    """Run cells again, every step kept, and store what was reached; runs that are there stay."""
     folder = Path(path) / _FOLDER
     for cell in numbers:
         place = folder / f"{cell}.nc"
@@ -59,11 +63,13 @@ def store_trajectories(plan: Plan, numbers: list[int], path: Any) -> None:
         if place.exists() or isinstance(plan.templates[group], str):
             continue
         folder.mkdir(exist_ok=True)
-        own = cell_of(plan.asked, plan.fixed[group], plan.first(cell))
         try:
+            own = cell_of(plan.asked, plan.fixed[group], plan.first(cell))
             run = simulate(own.system, own.state, plan.asked.method, t1=own.t1, stepping=own.stepping)
         except SimulationError as error:
             run = error.solution
+        except ValueError:  # its numbers are refused, as the message of the cell says
+            run = None
         if run is not None:
             run.save(place)
 

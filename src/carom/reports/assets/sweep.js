@@ -38,10 +38,15 @@ function padded([low, high]) {
   return [low - pad, high + pad];
 }
 
-// The edges of a map, whose cells have their numbers in the middle.
-function edges(values) {
-  const [low, high] = range(values), half = (high - low) / (2 * (values.length - 1)) || 0.5;
-  return [low - half, high + half];
+// An axis: logarithmic where that makes positive numbers more even, else linear; cells reach half way to their neighbours.
+function axis(values) {
+  const known = [...new Set(values.filter((x) => x !== null))].map(Number).sort((a, b) => a - b);
+  const gaps = (all) => all.slice(1).map((x, i) => x - all[i]), uneven = (all) => Math.max(...gaps(all)) / Math.min(...gaps(all));
+  const logs = known.map(Math.log10), log = known.length > 2 && known[0] > 0 && uneven(known) > 3 && uneven(logs) < uneven(known);
+  const at = log ? logs : known, n = at.length, mids = gaps(at).map((gap, i) => at[i] + gap / 2);
+  const low = n > 1 ? 2 * at[0] - mids[0] : (at[0] ?? 0) - 0.5, high = n > 1 ? 2 * at[n - 1] - mids[n - 2] : (at[0] ?? 0) + 0.5;
+  const borders = [low, ...mids, high], to = log ? Math.log10 : Number;
+  return { log, to, ends: [low, high], cell: (x) => borders.slice(known.indexOf(Number(x)), known.indexOf(Number(x)) + 2) };
 }
 
 function steps(low, high) {
@@ -49,6 +54,13 @@ function steps(low, high) {
   const size = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw), found = [];
   for (let k = Math.ceil(low / size); k * size <= high; k++) found.push(k * size);
   return found;
+}
+// Ticks of an axis, as numbers: of a logarithmic one powers of ten, or more where these are few.
+function ticks(along) {
+  if (!along.log) return steps(...along.ends);
+  const [low, high] = along.ends, found = [];
+  for (let k = Math.floor(low); k <= high; k++) for (const m of high - low > 2 ? [1] : [1, 2, 5]) found.push(m * 10 ** k);
+  return found.filter((x) => Math.log10(x) >= low && Math.log10(x) <= high);
 }
 
 // One diagram: points over the first parameter, or a map over two.
@@ -58,7 +70,8 @@ class Diagram {
     const card = document.createElement("section");
     card.className = "card plot";
     const head = document.createElement("h2");
-    head.textContent = spec.name;
+    this.map = data.axes.length === 2;
+    head.textContent = this.map && spec.per > 1 ? `${spec.name}, the last` : spec.name;
     this.canvas = document.createElement("canvas");
     this.canvas.tabIndex = 0;
     this.canvas.setAttribute("role", "img");
@@ -69,25 +82,30 @@ class Diagram {
     by("diagrams").append(card);
     this.canvas.addEventListener("click", (event) => choose(this.nearest(event.offsetX, event.offsetY)));
     this.canvas.addEventListener("keydown", moved);
-    this.map = data.axes.length === 2;
     const x = data.axes[this.map ? 1 : 0], y = this.map ? data.axes[0] : null;
-    this.x = y ? edges(x.values) : padded(range(x.values));
-    this.y = y ? edges(y.values) : padded(range(spec.values));
-    this.z = range(spec.values);
+    this.x = axis(x.values);
+    this.y = y ? axis(y.values) : { log: false, to: Number, ends: padded(range(spec.values)) };
+    if (!y) this.x.ends = padded(range(x.values.map((value) => (value === null ? null : this.x.to(value)))));
+    this.z = range(spec.values.filter((_, i) => (i + 1) % spec.per === 0));
   }
   scale() {
     const w = this.canvas.clientWidth, h = this.canvas.clientHeight, m = MARGIN;
     return {
       w, h,
-      px: (x) => m.left + ((x - this.x[0]) / (this.x[1] - this.x[0])) * (w - m.left - m.right),
-      py: (y) => h - m.bottom - ((y - this.y[0]) / (this.y[1] - this.y[0])) * (h - m.top - m.bottom),
+      across: (x) => m.left + ((x - this.x.ends[0]) / (this.x.ends[1] - this.x.ends[0])) * (w - m.left - m.right),
+      up: (y) => h - m.bottom - ((y - this.y.ends[0]) / (this.y.ends[1] - this.y.ends[0])) * (h - m.top - m.bottom),
+      px(x) { return this.across(this.x.to(x)); },
+      py(y) { return this.up(this.y.to(y)); },
+      x: this.x, y: this.y,
     };
   }
   // Pixels of all samples of a cell.
   pixels(cell, s) {
     const at = place(cell);
-    const x = data.axes[this.map ? 1 : 0], px = s.px(x.values[at[x.dim]]);
-    if (this.map) { const y = data.axes[0]; return [[px, s.py(y.values[at[y.dim]])]]; }
+    const x = data.axes[this.map ? 1 : 0], y = data.axes[0], own_x = x.values[at[x.dim]], own_y = y.values[at[y.dim]];
+    if (own_x === null || own_y === null) return [];
+    const px = s.px(own_x);
+    if (this.map) return [[px, s.py(own_y)]];
     const own = this.spec.values.slice(cell * this.spec.per, (cell + 1) * this.spec.per);
     return own.filter((y) => y !== null).map((y) => [px, s.py(y)]);
   }
@@ -118,10 +136,10 @@ class Diagram {
     g.strokeStyle = colour("line");
     g.fillStyle = colour("faint");
     g.textAlign = "center";
-    for (const t of steps(...this.x)) { const p = s.px(t); g.beginPath(); g.moveTo(p, m.top); g.lineTo(p, s.h - m.bottom); g.stroke(); g.fillText(text(t), p, s.h - m.bottom + 16); }
+    for (const t of ticks(this.x)) { const p = s.px(t); g.beginPath(); g.moveTo(p, m.top); g.lineTo(p, s.h - m.bottom); g.stroke(); g.fillText(text(t), p, s.h - m.bottom + 16); }
     g.fillText(x.name, (m.left + s.w - m.right) / 2, s.h - 6);
     g.textAlign = "right";
-    for (const t of steps(...this.y)) { const p = s.py(t); g.beginPath(); g.moveTo(m.left, p); g.lineTo(s.w - m.right, p); g.stroke(); g.fillText(text(t), m.left - 6, p + 4); }
+    for (const t of ticks(this.y)) { const p = s.py(t); g.beginPath(); g.moveTo(m.left, p); g.lineTo(s.w - m.right, p); g.stroke(); g.fillText(text(t), m.left - 6, p + 4); }
     if (this.map) { g.save(); g.translate(12, (m.top + s.h - m.bottom) / 2); g.rotate(-Math.PI / 2); g.textAlign = "center"; g.fillText(data.axes[0].name, 0, 0); g.restore(); }
   }
   points(g, s) {
@@ -137,15 +155,15 @@ class Diagram {
   }
   cells(g, s) {
     const [rows, columns] = data.axes, per = this.spec.per;
-    const w = Math.abs(s.px(this.x[1]) - s.px(this.x[0])) / columns.values.length + 0.6;
-    const h = Math.abs(s.py(this.y[1]) - s.py(this.y[0])) / rows.values.length + 0.6;
     const whole = this.spec.labels;
     for (let cell = 0; cell < count; cell++) {
       const value = this.spec.values[(cell + 1) * per - 1];
       if (value === null || (whole && value < 0)) continue;
       g.fillStyle = whole ? colour(NAMED[value % NAMED.length]) : ramp((value - this.z[0]) / (this.z[1] - this.z[0] || 1));
-      const [[x, y]] = this.pixels(cell, s);
-      g.fillRect(x - w / 2, y - h / 2, w, h);
+      const at = place(cell), x = columns.values[at[columns.dim]], y = rows.values[at[rows.dim]];
+      if (x === null || y === null) continue;
+      const [left, right] = this.x.cell(x).map(s.across), [bottom, top] = this.y.cell(y).map(s.up);
+      g.fillRect(left - 0.3, top - 0.3, right - left + 0.6, bottom - top + 0.6);
     }
     const ends = [this.z[0], this.z[1]].map((z, i) => [ramp(i), text(z)]);
     this.keys(whole ? [...new Set(this.spec.values)].filter((k) => k >= 0).sort().slice(0, 6).map((k) => [colour(NAMED[k % NAMED.length]), String(k)]) : ends);
@@ -190,7 +208,8 @@ function rows(table, pairs) {
 
 function snippet(cell) {
   const own = parameters(cell).filter(([name]) => name !== "direction");
-  const named = own.map(([name, value]) => `${name}=${JSON.stringify(value)}`).join(", ");
+  const written = (x) => (x === null ? 'float("nan")' : typeof x === "boolean" ? (x ? "True" : "False") : JSON.stringify(x));
+  const named = own.map(([name, value]) => `${name}=${written(value)}`).join(", ");
   const given = data.given ? `${data.given}, ${named}` : named;
   const asked = {};
   if (data.ends) asked.t1 = data.ends[cell] ?? "...";
