@@ -96,6 +96,23 @@ def test_bad_input_is_told_in_words(change, words):
         carom.gradient(**given, t1=3.0, h=0.05)  # pyright: ignore
 
 
+def _rod_on_a_hinge(length, place, spin):
+    rod = carom.RigidBody.rod(1.0, length, position=(place, 0.0), name="rod", spin=spin)
+    return tuple(carom.Mechanism([rod], [carom.joints.revolute("ground", "rod.left", at=(0, 0))], gravity=9.81))
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda number: _rod_on_a_hinge(1.0, 0.5, number),  # its velocities are made to fit for known numbers
+        lambda number: _rod_on_a_hinge(number, 0.5, 0.0),  # it fits at 1 only
+    ],
+)
+def test_a_start_that_leaves_the_joints_as_numbers_change_is_refused(build):
+    with pytest.raises(ValueError, match="leaves them when they change.*compute places and velocities that fit"):
+        carom.sensitivity(build, {"number": 1.0}, carom.Spark(2), t1=0.1, h=0.01)
+
+
 def test_a_run_that_fails_on_its_way_says_where_and_how_far_it_got():
     def build(a):
         return carom.System(1.0, lambda q, p: -p["a"] * q[0] ** 4, params={"a": a}), carom.State([1.0], [1.0])

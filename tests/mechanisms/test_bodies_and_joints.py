@@ -139,6 +139,11 @@ def test_a_rod_in_space_has_the_inertia_of_the_slices_of_a_cylinder_with_half_ba
     np.testing.assert_allclose(rod.inertia, mass / volume * np.array([along, across, across]), rtol=1e-13)
 
 
+def _held(*joints, **parts):
+    body = carom.RigidBody(1.0, (1, 1, 1), markers={"m": (1, 0, 0)}, corners=[(0, 0, 0)], name="a")
+    return carom.Mechanism([body], joints, **parts)
+
+
 REFUSED = {
     "negative inertia": (lambda: carom.RigidBody(1.0, -1.0), "inertia must be positive"),
     "no body": (lambda: carom.RigidBody(1.0, (1.0, 1.0, 3.0)), "none may exceed the sum of the other two"),
@@ -181,6 +186,37 @@ REFUSED = {
         ),
         "no joint 'axel' with a coordinate.*did you mean 'axle'",
     ),
+    "less than a turn": (
+        lambda: _held(carom.joints.revolute("ground", "a", at=(0, 0, 0), limits=(-1.0, np.inf))),
+        "less than a turn apart, got \\(-1.0, inf\\)",
+    ),
+    "three limits": (lambda: carom.joints.revolute("ground", "a", limits=(0, 1, 2)), "limits must be \\(lowest, high"),
+    "rest": (lambda: carom.joints.revolute("ground", "a", stiffness=1.0, rest=np.nan), "rest must be finite"),
+    "two motors": (lambda: carom.joints.revolute("ground", "a", motor=(1.0, 2.0)), "motor must be a number"),
+    "no pitch": (lambda: carom.joints.screw("ground", "a", pitch=0.0), "pitch must not be zero"),
+    "marker": (lambda: carom.RigidBody(1.0, 1.0, markers={"m": (np.nan, 0.0)}), "marker 'm' must be finite"),
+    "frame": (
+        lambda: carom.Frame((0, 0, 0), axis=(0, 0, 1), across=(0, 0, 2)).axes(3),
+        "axis must not be zero, nor parallel to across",
+    ),
+    "normal": (lambda: _held(carom.joints.rolling("a", radius=1.0, normal=(0, 0, 0))), "normal must not be zero"),
+    "flat disk": (lambda: _held(carom.joints.rolling("a", radius=1.0, axis=(0, 0, 1))), "lies flat on its plane"),
+    "ground that rolls": (lambda: _held(carom.joints.rolling("ground", radius=1.0)), "name the body that rolls"),
+    "gear of one": (
+        lambda: _held(
+            carom.joints.revolute("ground", "a", at=(0, 0, 0), name="axle"),
+            carom.joints.gear("axle", "axle", teeth=(1, 2)),
+        ),
+        "ties two different joints",
+    ),
+    "plane of no direction": (lambda: _held(planes=carom.Plane((0, 0, 0))), "normal must not be zero"),
+    "own plane": (
+        lambda: _held(planes=carom.Plane((0, 0, 1), of="a", touches=["a"])),
+        "'a' carries the plane and cannot touch it",
+    ),
+    "plane of a marker": (lambda: _held(planes=carom.Plane((0, 0, 1), of="a.m")), "name a body, not a marker"),
+    "not a spring": (lambda: _held(springs=[1.0]), "springs must be carom.Spring, got float"),
+    "no bodies": (lambda: carom.Mechanism([]), "one body at least"),
     "no coordinate": (
         lambda: carom.Mechanism(
             [carom.RigidBody(1, (1, 1, 1), name="a")],
@@ -196,6 +232,26 @@ def test_mistakes_are_refused_in_words(what):
     build, said = REFUSED[what]
     with pytest.raises((ValueError, TypeError), match=said):
         build()
+
+
+def test_stops_and_springs_of_a_hinge_in_space_act_beyond_half_a_turn():
+    hinge = carom.joints.revolute("ground", "a", at=(0, 0, 0), limits=(2.5, 3.6), stiffness=2.0, rest=3.4)
+    system, state = _held(hinge)
+    found = jax.jit(lambda q: (system.gaps(0.0, q), system.part_energy("joint springs", 0.0, q)))
+    for angle in (2.7, 3.3, 4.0):
+        gaps, energy = found(state.q + jnp.asarray([0, 0, 0, np.cos(angle / 2) - 1, 0, 0, np.sin(angle / 2)]))
+        np.testing.assert_allclose(gaps, [angle - 2.5, 3.6 - angle], atol=1e-14)
+        assert energy == pytest.approx((angle - 3.4) ** 2)
+
+
+def test_a_ball_rolls_on_the_plane_that_its_normal_and_offset_name():
+    _, state = _held(carom.joints.rolling("a", radius=1.0, normal=(0, 0, 2), offset=1.0))
+    np.testing.assert_allclose(state.q[:3], [0, 0, 1.5], atol=1e-15)
+
+
+def test_joints_may_come_from_a_generator():
+    body = carom.RigidBody(1.0, 1.0, name="a")
+    assert carom.Mechanism([body], (carom.joints.revolute("ground", "a", at=(0, 0)) for _ in range(1))).freedom == 1
 
 
 def _four_bar(length):

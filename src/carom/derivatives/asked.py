@@ -17,14 +17,19 @@ from carom.derivatives.final import course_of
 from carom.derivatives.walk import Course, Line, form_of, shaped_carry
 from carom.methods.base import AbstractMethod
 from carom.running.asking import refuse_kinds
+from carom.running.compiled import compiled_hastily
 from carom.state import Carry, State, shortened
 from carom.stepping.adaptive import Adaptive
 from carom.stepping.base import AbstractStepping
 from carom.stepping.grid import Constant
+from carom.systems.constrained import directions, velocity_residual
+from carom.systems.features import Feature
 from carom.systems.system import System
 
 _COARSER = 10.0  # times the tolerance
 _TWICE = 2.0  # times the step
+_SAME_START = 1e-8  # relative
+_TINY = 1e-300
 
 
 class Asked(NamedTuple):
@@ -92,7 +97,38 @@ def asked_for(
     course = course_of(system, state, method, stepping, t1, until, along)
     for name, one in (along or {}).items():
         one.check(name, system, state)
+    if system.features & {Feature.CONSTRAINTS, Feature.NONHOLONOMIC}:
+        _refuse_start(build, parameters, state)
     return Asked(build, course.problem.method, stepping, np.float64(t1), until, along), course, state
+
+
+@compiled_hastily
+def _start_and_defects(build: Callable[..., Any], parameters: Any) -> tuple[State, Array, Array]:
+    """The start, and how fast g and (g', k) leave zero there as all parameters grow; relative to their terms."""
+
+    def left(numbers: Any) -> tuple[tuple[Array, Array], tuple[Array, Array, Array, Array]]:
+        system, state = built(build, numbers)
+        t, q, v = state.t, state.q, state.v
+        return (system.constraint(t, q), velocity_residual(system, t, q, v)), (q, v, directions(system, t, q, v), t)
+
+    grow = jax.tree.map(lambda x: jnp.where(x == 0, 1.0, x), parameters)
+    (_, (q, v, D, t)), ((dg, du), (dq, dv, *_)) = jax.jvp(left, (parameters,), (grow,))
+    size, largest = jnp.max(jnp.abs(D), initial=0.0), lambda *x: sum(jnp.max(jnp.abs(y), initial=0.0) for y in x)
+    return State(q, v, t), largest(dg) / (size * largest(q, dq) + _TINY), largest(du) / (size * largest(v, dv) + _TINY)
+
+
+def _refuse_start(build: Callable[..., Any], parameters: Any, state: State) -> None:
+    """Raise where a start is not the one of known numbers, or leaves the constraints when they change."""
+    blind, *defects = _start_and_defects(build, parameters)
+    moved = [(np.asarray(getattr(state, name)), np.asarray(getattr(blind, name))) for name in ("q", "v")]
+    same = all(np.abs(x - y).max() <= _SAME_START * (1.0 + np.abs(x).max()) for x, y in moved)
+    if not (same and max(float(x) for x in defects) <= _SAME_START):
+        msg = (
+            "the start that build makes does not fulfil the constraints where its parameters are not known yet, or "
+            "leaves them when they change. A Mechanism moves bodies to where its joints hold, and makes velocities "
+            "fit, for known numbers only: compute places and velocities that fit in build"
+        )
+        raise ValueError(msg)
 
 
 def course_with(asked: Asked, parameters: Any) -> tuple[Course, State]:

@@ -61,17 +61,21 @@ class Lengths(eqx.Module):
         apart = squares > 0
         return jnp.where(apart, jnp.sqrt(jnp.where(apart, squares, 1.0)), 0.0)
 
+    def beyond(self, q: Array, origin: Array) -> Array:
+        """How much longer than `origin`."""
+        return self(q) - origin
+
 
 class Elastic(eqx.Module):
     """The energy of springs on some measure x(q)."""
 
-    measure: Callable[..., Any]
+    measure: Lengths | Coordinates
     stiffness: Array
     rest: Array
 
     def __call__(self, q: Array) -> Array:
         """sum of k (x - rest)^2 / 2."""
-        return 0.5 * jnp.sum(self.stiffness * (self.measure(q) - self.rest) ** 2)
+        return 0.5 * jnp.sum(self.stiffness * self.measure.beyond(q, self.rest) ** 2)
 
 
 def moving(bodies: Bodies, measure: Any, q: Array, v: Array) -> tuple[Array, Array, Callable[[Array], Array]]:

@@ -35,7 +35,7 @@ class Frame:
             c, s = xp.cos(self.angle), xp.sin(self.angle)
             return xp.array([[c, -s], [s, c]])
         across = None if self.across is None else plain_numbers(self.across, "Frame: across", size=3)
-        return axes_with(plain_numbers(self.axis, "Frame: axis", size=3), across)
+        return axes_with(plain_numbers(self.axis, "Frame: axis", size=3), across, "Frame")
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +77,12 @@ class RigidBody:
         _judge_inertia(reals(self.inertia, f"{what}: inertia", "a number, three, or a matrix"), what)
         corners = () if self.corners is None else self.corners
         plain_numbers(self.radius, f"{what}: radius", size=len(corners), of="corner", nonnegative=True)
-        if "." in self.name or self.name == "ground":
-            msg = f"{what}: a name must not contain '.' and must not be 'ground'"
+        if not isinstance(self.name, str) or "." in self.name or self.name == "ground":
+            msg = f"{what}: a name must be text without '.' and must not be 'ground'"
             raise ValueError(msg)
+        if not isinstance(self.markers, Mapping):
+            msg = f"{what}: markers must be a dictionary of names and points, got {type(self.markers).__name__}"
+            raise TypeError(msg)
         d = self.dimension
         for name in ("position", "velocity", "spin"):
             self._vector(name, 1 if (d, name) == (2, "spin") else d)
@@ -88,6 +91,7 @@ class RigidBody:
             if np.shape(point) != (d,):
                 msg = f"{what}: {name} must be a point of {d} numbers, got {point!r}"
                 raise ValueError(msg)
+            plain_numbers(point, f"{what}: {name}", size=d)
 
     @property
     def dimension(self) -> int:

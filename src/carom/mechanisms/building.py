@@ -85,6 +85,9 @@ def _refuse_teeth(gears: Sequence[Joint], named: dict[str, Joint], dimension: in
             if dimension == 3 and named[name].kind == "revolute" and not is_traced(teeth) and teeth != round(teeth):
                 msg = f"{gear}: hinges in space have a whole number of teeth, got {teeth:g}"
                 raise ValueError(msg)
+        if gear.a == gear.b:
+            msg = f"{gear}: a gear ties two different joints"
+            raise ValueError(msg)
 
 
 def _rolling(scene: Scene, bodies: Bodies, joints: Sequence[Joint]) -> Rolling | None:
@@ -92,11 +95,16 @@ def _rolling(scene: Scene, bodies: Bodies, joints: Sequence[Joint]) -> Rolling |
         return None
     d, found = scene.dimension, []
     for joint in joints:
-        i, _ = scene.find(joint.b, str(joint))
-        n = scene.vector(np.eye(d)[-1] if joint.at is None else joint.at, str(joint), "normal")
-        e = np.zeros(d) if joint.axis is None else scene.turn[i].T @ scene.vector(joint.axis, str(joint), "axis")
-        e = e if joint.axis is None else e / numpy_for(e).linalg.norm(e)
-        found.append((i, e, n / numpy_for(n).linalg.norm(n), *joint.numbers))
+        i, who, (radius, offset) = scene.body(joint.b, str(joint)), str(joint), joint.numbers
+        if i == len(scene.bodies):
+            msg = f"{who}: name the body that rolls"
+            raise ValueError(msg)
+        n, offset = scene.plane(np.eye(d)[-1] if joint.at is None else joint.at, offset, who)
+        e = np.zeros(d) if joint.axis is None else scene.direction(joint.axis, who, "axis")
+        if not is_traced(n, e) and abs(n @ e) > 1 - 1e-12:
+            msg = f"{who}: a disk that lies flat on its plane, its axis along the normal, does not roll"
+            raise ValueError(msg)
+        found.append((i, scene.turn[i].T @ e, n, radius, offset))
     which, axis, normal, radius, offset = zip(*found)
     return Rolling(bodies, which, *(rows(x) for x in (radius, axis, normal, offset)))
 
@@ -110,20 +118,22 @@ def lengths(scene: Scene, bodies: Bodies, springs: Sequence[Spring]) -> Lengths:
 def corners(scene: Scene, bodies: Bodies, plane: Plane) -> Contacts:
     """The contacts of one plane with the corners of bodies."""
     who = "Plane"
-    carrier, _ = scene.find(plane.of, who)
+    carrier = scene.body(plane.of, who)
     named = [body.name for body in scene.bodies if body.corners is not None and body.name != plane.of]
-    which = [scene.find(name, who)[0] for name in (named if plane.touches is None else plane.touches)]
+    which = [scene.body(name, who) for name in (named if plane.touches is None else plane.touches)]
+    if carrier in which:
+        msg = f"{who}: '{plane.of}' carries the plane and cannot touch it"
+        raise ValueError(msg)
     bare = [scene.bodies[i].name for i in which if scene.bodies[i].corners is None]
     if bare or not which:
         what = f"'{bare[0]}' has none" if bare else "there is none"
         msg = f"{who}: touches bodies with corners, but {what}: give RigidBody(..., corners=) or RigidBody.box"
         raise ValueError(msg)
-    n = scene.vector(plane.normal, who, "normal")
+    n, offset = scene.plane(plane.normal, plane.offset, who)
     found = [(i, *corner) for i in which for corner in scene.bodies[i].rounded]
     owner, point, radius = zip(*found)
-    k, size = len(found), numpy_for(n).linalg.norm(n)
-    arrays = (rows(point), rows(radius), rows([n / size] * k), rows([plane.offset / size] * k))
-    at = Corners(bodies, owner, (carrier,) * k, *arrays)
+    k = len(found)
+    at = Corners(bodies, owner, (carrier,) * k, rows(point), rows(radius), rows([n] * k), rows([offset] * k))
     rough = is_traced(plane.friction) or np.any(plane.friction)
     slip = {"slip_velocity": at.slip, "friction": plane.friction} if rough else {}
     return Contacts(at.gap, restitution=plane.restitution, **slip)
@@ -141,9 +151,24 @@ def limits(joints: Sequence[Joint], coordinates: Coordinates) -> Contacts | None
         return None
     which, owners, ends = zip(*stops)
     bound = rows([joint.limits[end] for joint, end in zip(owners, ends)])
-    gap = Limits(coordinates, which, jnp.asarray([1.0 - 2.0 * end for end in ends]), bound)
+    turning = coordinates.turning
+    middle = [_middle(joint) if turns else 0.0 for joint, turns in zip(with_x, turning)]
+    sign = jnp.asarray([1.0 - 2.0 * end for end in ends])
+    gap = Limits(coordinates, which, sign, bound, rows(middle) if turning[list(which)].any() else None)
     names = [f"{joint.name} {('lowest', 'highest')[end]}" for joint, end in zip(owners, ends)]
     return Contacts(gap, restitution=rows([joint.restitution for joint in owners]), names=names)
+
+
+def _middle(joint: Joint) -> Any:
+    """Between the limits of an angle that does not count turns: both are needed, less than a turn apart."""
+    if joint.limits is None:
+        return 0.0
+    lowest, highest = joint.limits
+    if not is_traced(joint.limits) and not highest - lowest < 2 * np.pi:
+        why = "the angle of a hinge in space does not count turns: its limits must be less than a turn apart"
+        msg = f"{joint}: {why}, got {joint.limits!r}"
+        raise ValueError(msg)
+    return 0.5 * (lowest + highest)
 
 
 def _ends(joint: Joint, end: int) -> bool:

@@ -63,6 +63,27 @@ class Scene:
             raise ValueError(msg)
         return array
 
+    def body(self, name: Any, who: str) -> int:
+        """The number of a body that is meant as a whole."""
+        i, marker = self.find(name, who)
+        if marker:
+            msg = f"{who}: name a body, not a marker, got '{name}'"
+            raise ValueError(msg)
+        return i
+
+    def plane(self, normal: Any, offset: Any, who: str, name: str = "normal") -> tuple[Any, Any]:
+        """The unit normal of the plane `normal . x = offset`, and its offset along it."""
+        array = self.vector(normal, who, name)
+        size = numpy_for(array).linalg.norm(array)
+        if not is_traced(array) and not size > 0:
+            msg = f"{who}: {name} must not be zero, got {normal!r}"
+            raise ValueError(msg)
+        return array / size, plain_numbers(offset, f"{who}: offset", size=1) / size
+
+    def direction(self, value: Any, who: str, name: str) -> Any:
+        """A vector of length one."""
+        return self.plane(value, 0.0, who, name)[0]
+
     def sides(self, joint: Joint) -> tuple[Fixed, Fixed]:
         """The two frames of a joint."""
         who = str(joint)
@@ -86,15 +107,12 @@ class Scene:
 
     def _joint_axes(self, joint: Joint, who: str) -> tuple[Any, Any]:
         if self.dimension == 2:
-            x = self.vector((1.0, 0.0) if joint.axis is None else joint.axis, who, "axis")
+            x = self.direction((1.0, 0.0) if joint.axis is None else joint.axis, who, "axis")
             angle = numpy_for(x).arctan2(x[1], x[0])
             return Frame((0, 0), angle).axes(2), angle
         z = self.vector((0.0, 0.0, 1.0) if joint.axis is None else joint.axis, who, "axis")
         x = None if joint.across is None else self.vector(joint.across, who, "across")
-        if not is_traced(z, x) and (not z.any() or (x is not None and np.linalg.norm(np.cross(z, x)) < 1e-12)):
-            msg = f"{who}: axis must not be zero, nor parallel to across, got {joint.axis!r} and {joint.across!r}"
-            raise ValueError(msg)
-        return axes_with(z, x), 0.0
+        return axes_with(z, x, who), 0.0
 
     def _marked(self, i: int, marker: str) -> Fixed | None:
         if not marker:

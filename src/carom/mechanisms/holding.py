@@ -64,6 +64,17 @@ class Coordinates(eqx.Module):
         found = [group.coordinates(A, B) for group, A, B in framed(self.groups, at)]
         return picked(jnp.concatenate([jnp.zeros(0), *found]), self.order)
 
+    @property
+    def turning(self) -> np.ndarray:
+        """Which are angles that do not count turns."""
+        kinds = [group.kind for group in self.groups for _ in group.joined]
+        return np.array([self.bodies.dof == 6 and kinds[i] == "revolute" for i in self.order], bool)
+
+    def beyond(self, q: Array, origin: Array) -> Array:
+        """x - origin; of angles that do not count turns the nearer way round."""
+        apart, turning = self(q) - origin, self.turning
+        return apart - 2 * np.pi * jnp.round(apart / (2 * np.pi)) * turning if turning.any() else apart
+
 
 def touching(joined: Sequence[tuple[int, ...]], bodies: Bodies) -> np.ndarray:
     """Which velocities act on rows that join these bodies; the ground comes after the last."""

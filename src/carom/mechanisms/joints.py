@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from carom.arguments import is_traced, plain_numbers, real
-from carom.state import Numbers
+from carom.state import Numbers, reals
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +29,9 @@ class Joint:
         axis: its axis at the start.
         across: the second axis of a universal joint.
         numbers: what the kind needs besides: a length, a pitch, teeth.
-        limits: (lowest, highest) of x, contacts with `restitution`.
+        limits: (lowest, highest) of x, contacts with `restitution`; of a hinge in space less than a turn apart.
         restitution: of the limits, in [0, 1].
-        stiffness: of a spring that is relaxed at x = `rest`.
+        stiffness: of a spring that is relaxed at x = `rest`; of a hinge in space it acts the nearer way round.
         rest: see there.
         damping: force or torque -damping x'.
         motor: force or torque, a number or a function `motor(t, x, rate)`.
@@ -57,13 +57,15 @@ class Joint:
     name: str = ""
 
     def __post_init__(self):
-        for name in ("stiffness", "damping", "friction"):
-            if callable(getattr(self, name)):
-                continue
-            plain_numbers(getattr(self, name), f"{self}: {name}", size=1, nonnegative=True)
-        if self.limits is not None and not is_traced(self.limits) and not self.limits[0] < self.limits[1]:
-            msg = f"{self}: limits must be (lowest, highest), got {self.limits!r}"
-            raise ValueError(msg)
+        for name in ("stiffness", "damping", "friction", "rest", "motor"):
+            value = getattr(self, name)
+            if value is not None and not callable(value):
+                plain_numbers(value, f"{self}: {name}", size=1, nonnegative=name not in ("rest", "motor"))
+        if self.limits is not None and not is_traced(self.limits):
+            ends = reals(self.limits, f"{self}: limits", "(lowest, highest)")
+            if ends.shape != (2,) or not ends[0] < ends[1]:
+                msg = f"{self}: limits must be (lowest, highest), got {self.limits!r}"
+                raise ValueError(msg)
 
     def __str__(self) -> str:
         return f"{self.kind} joint" + (f" '{self.name}'" if self.name else "") + f" of '{self.a}' and '{self.b}'"
@@ -160,7 +162,11 @@ def screw(a: str, b: str, *, pitch: float, at: Any = None, axis: Any = None, **m
     Example:
         >>> jack = carom.joints.screw("ground", "nut", pitch=0.01, at=(0, 0, 0), axis=(0, 0, 1))
     """
-    return Joint("screw", a, b, at, axis, numbers=(real(pitch),), **more)
+    turn = plain_numbers(pitch, "screw: pitch", size=1)
+    if not is_traced(turn) and not turn:
+        msg = "screw: pitch must not be zero: such a joint is a hinge"
+        raise ValueError(msg)
+    return Joint("screw", a, b, at, axis, numbers=(turn,), **more)
 
 
 def gear(first: str, second: str, *, teeth: Numbers, **more: Any) -> Joint:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -80,8 +80,8 @@ class Mechanism:
         t: float = 0.0,
         **options: Any,
     ):
-        self.bodies = _named_bodies(bodies)
-        self.joints = _named_joints(joints)
+        self.bodies, self.joints = _named_bodies(bodies), _named_joints(joints)
+        springs, planes = _all_of(Spring, springs, "springs"), _all_of(Plane, planes, "planes")
         scene, d, count = Scene(self.bodies), self.bodies[0].dimension, len(self.bodies)
         self.cut = Bodies(count, dof=3 if d == 2 else 6, coordinates=3 if d == 2 else 7)
         q, v = (_joined([getattr(body, name) for body in self.bodies]) for name in ("coordinates", "velocities"))
@@ -193,17 +193,30 @@ class Mechanism:
         """
         scene = Scene(self.bodies)
         i, name = scene.find(marker, "point")
+        if i == len(self.bodies):
+            msg = "point: name a body or a marker, as in 'rod.right'; the ground does not move"
+            raise ValueError(msg)
         place, turn, _ = self.frames(at)
         own = np.asarray(self.bodies[i].marker(name).point, float)
         return place[..., i, :] + turn[..., i, :, :] @ own
 
 
-def _named_bodies(bodies: Sequence[RigidBody]) -> tuple[RigidBody, ...]:
-    given: tuple[Any, ...] = tuple(bodies) if isinstance(bodies, (list, tuple)) else (bodies,)
-    for body in given:
-        if not isinstance(body, RigidBody):
-            msg = f"Mechanism: bodies must be carom.RigidBody, got {type(body).__name__}"
+def _all_of(kind: type, given: Any, what: str) -> tuple[Any, ...]:
+    """One or several of a kind, as a tuple."""
+    found = tuple(given) if isinstance(given, Iterable) else (given,)
+    for item in found:
+        if not isinstance(item, kind):
+            of = "those of carom.joints" if kind is Joint else f"carom.{kind.__name__}"
+            msg = f"Mechanism: {what} must be {of}, got {type(item).__name__}"
             raise TypeError(msg)
+    return found
+
+
+def _named_bodies(bodies: Sequence[RigidBody]) -> tuple[RigidBody, ...]:
+    given = _all_of(RigidBody, bodies, "bodies")
+    if not given:
+        msg = "Mechanism: there must be one body at least"
+        raise ValueError(msg)
     if len({body.dimension for body in given}) != 1:
         msg = "Mechanism: bodies must all be in the plane (inertia one number) or all in space (three, or a matrix)"
         raise ValueError(msg)
@@ -213,11 +226,8 @@ def _named_bodies(bodies: Sequence[RigidBody]) -> tuple[RigidBody, ...]:
 
 
 def _named_joints(joints: Sequence[Joint]) -> tuple[Joint, ...]:
-    for joint in joints:
-        if not isinstance(joint, Joint):
-            msg = f"Mechanism: joints must be those of carom.joints, got {type(joint).__name__}"
-            raise TypeError(msg)
-    named = tuple(joint if joint.name else joint.called(f"{joint.kind} {i}") for i, joint in enumerate(joints))
+    given = _all_of(Joint, joints, "joints")
+    named = tuple(joint if joint.name else joint.called(f"{joint.kind} {i}") for i, joint in enumerate(given))
     _refuse_repeated([joint.name for joint in named], "joints")
     return named
 

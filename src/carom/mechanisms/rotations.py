@@ -80,8 +80,17 @@ def _of_matrix(R: np.ndarray, name: str) -> np.ndarray:
     return p / np.linalg.norm(p)
 
 
-def axes_with(z: Any, x: Any = None) -> Any:
-    """A right-handed frame with the third axis along z, its first one near x; columns are its axes."""
+def _span(z: np.ndarray, x: np.ndarray | None) -> bool:
+    """Whether z and x are directions, and not the same one."""
+    size = np.linalg.norm(z)
+    return bool(size > 0 and (x is None or np.linalg.norm(np.cross(z / size, x)) > 1e-12 * np.linalg.norm(x)))
+
+
+def axes_with(z: Any, x: Any, who: str) -> Any:
+    """A right-handed frame with the third axis along z, its first one near x if given; columns are its axes."""
+    if not is_traced(z, x) and not _span(z, x):
+        msg = f"{who}: axis must not be zero, nor parallel to across, got {z} and {x}"
+        raise ValueError(msg)
     xp = numpy_for(z, x)
     z = z / xp.linalg.norm(z)
     x = xp.eye(3)[xp.argmin(xp.abs(z))] if x is None else x

@@ -91,7 +91,11 @@ class Limits(eqx.Module):
     which: tuple[int, ...] = eqx.field(static=True)
     sign: Array
     bound: Array
+    middle: Array | None
 
     def __call__(self, q: Array) -> Array:
-        """What is left up to the limits."""
-        return self.sign * (self.coordinates(q)[np.asarray(self.which)] - self.bound)
+        """What is left up to the limits; of angles that do not count turns from between both of them."""
+        if self.middle is None:
+            return self.sign * (self.coordinates(q)[np.asarray(self.which)] - self.bound)
+        x = self.middle + self.coordinates.beyond(q, self.middle)
+        return self.sign * (x[np.asarray(self.which)] - self.bound)
