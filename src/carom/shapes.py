@@ -200,8 +200,11 @@ def hopper(opening: float, angle: float, height: float) -> Wall:
         >>> funnel = carom.shapes.hopper(opening=5.0, angle=jnp.pi / 6, height=30.0)
     """
     half = 0.5 * float(plain_numbers(opening, "hopper: opening", positive=True))
-    top = half + float(plain_numbers(height, "hopper: height", positive=True)) * np.tan(
-        float(plain_numbers(angle, "hopper: angle"))
-    )
+    height = float(plain_numbers(height, "hopper: height", positive=True))
+    turned = float(plain_numbers(angle, "hopper: angle"))
+    top = half + height * np.tan(turned)
+    if not (abs(turned) < np.pi / 2 and top > 0):
+        msg = f"hopper: angle must lie between -pi / 2 and pi / 2, with walls that do not cross, got {angle!r}"
+        raise ValueError(msg)
     starts, ends = [[-half, 0.0], [half, 0.0]], [[-top, height], [top, height]]
     return _wall(_Segments(jnp.asarray(starts, float), jnp.asarray(ends, float)))

@@ -54,7 +54,7 @@ _MESSAGES = {
     Status.NOT_FINITE: ("the state became NaN or infinite", "Take smaller steps, or check the system with carom.check"),
     Status.CONTACT_NOT_SOLVED: (
         "the contact solver did not converge",
-        "Take smaller steps or raise the solver's max_iter",
+        "Take smaller steps or raise the solver's max_iter; a body that walls squeeze has no solution",
     ),
     Status.STEP_TOO_SMALL: (
         "the step size fell under its minimum",

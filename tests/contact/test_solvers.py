@@ -90,6 +90,25 @@ def test_open_contacts_get_no_impulse(solve):
     assert (P[[0, 2, 4, 6]] == 0).all()
 
 
+@pytest.mark.parametrize("name", ["newton", "PSOR"])
+def test_a_body_that_walls_squeeze_has_no_solution(name):
+    """However large impulses grow, and however small defects are beside them."""
+    floor, ceiling = (lambda q: q[0]), (lambda t, q: 3.2 - t - q[0])
+    system = carom.System(1.0, contacts=carom.Contacts(lambda t, q: jnp.stack([floor(q), ceiling(t, q)])))
+    with pytest.raises(carom.SimulationError, match="squeeze has no solution") as error:
+        carom.simulate(system, carom.State([0.0], [0.0]), carom.MoreauMidpoint(solver=SOLVERS[name]), t1=4.0, h=0.25)
+    assert error.value.solution.t[-1] == pytest.approx(3.25)
+
+
+def test_a_spring_that_is_never_slack_presses_a_body_at_rest_against_a_stop():
+    """Nothing moves, and impulses are all there is."""
+    spring = carom.FrictionElements(lambda _q, v: v, limit=[[1.0, 3.0]])
+    system = carom.System(1.0, contacts=carom.Contacts(lambda q: -q[:1]), friction=spring)
+    sol = carom.simulate(system, carom.State([0.0], [0.0]), carom.MoreauMidpoint(), t1=0.4, h=0.1)
+    assert np.abs(sol.v).max() == 0
+    np.testing.assert_allclose(sol.force[1:], [[1.0, 1.0]] * 4)
+
+
 @pytest.mark.slow
 def test_residual_does_not_change_with_the_unit_of_impulse():
     problem = problem_of(np.random.default_rng(1), Laws([(2, 1)], bilateral=1))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import reduce
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -19,6 +20,9 @@ from carom.solvers.tasks import Look, Meet, Push, Relax
 
 Iterate = tuple[tuple[Array, ...], Array]
 
+_IMPULSES = 1e3  # times what contacts would need alone: larger ones loosen no tolerance
+_LOADS = 100.0  # of all that bodies carry: a contact that was pressed more presses against another
+
 
 class BodySweeps(AbstractSweeps):
     """The closed contacts of all groups."""
@@ -27,6 +31,7 @@ class BodySweeps(AbstractSweeps):
     groups: tuple[Closed, ...]
     diagonal: Float[Array, " m"]
     root_M: Float[Array, "N f"]
+    most: Float[Array, ""]
 
     @classmethod
     def of(cls, problem: ContactProblem, W: BodyDirections, masses: Array, closed: type[Closed] = Closed) -> BodySweeps:
@@ -35,11 +40,15 @@ class BodySweeps(AbstractSweeps):
         for k, group in enumerate(W.groups):
             found.append(closed.of(W, k, problem, slice(first, first + group.count), root_M))
             first += group.count
-        return cls(W, tuple(found), problem.diagonal, root_M)
+        alone = jnp.where(problem.taking_part, jnp.abs(problem.c) / jnp.sqrt(problem.diagonal), 0.0)
+        return cls(W, tuple(found), problem.diagonal, root_M, _IMPULSES * jnp.max(alone, initial=0.0))
 
     def start(self, P: Array) -> Iterate:
-        """Impulses in blocks, and the velocities they bring about."""
-        return self._with_velocities(tuple(group.gathered(jnp.sqrt(self.diagonal) * P) for group in self.groups))
+        """Impulses in blocks, and the velocities they bring about; none where contacts press against each other."""
+        blocks, u = self._with_velocities(tuple(group.gathered(jnp.sqrt(self.diagonal) * P) for group in self.groups))
+        carried = jnp.sum(jnp.sqrt(jnp.sum((self.root_M * u) ** 2, axis=1)))
+        squeezed = jnp.max(jnp.abs(P), initial=0.0) > _LOADS * carried
+        return jax.tree.map(lambda x: jnp.where(squeezed, 0.0, x), (blocks, u))
 
     def sweep(self, x: Iterate, old: Iterate, beta: Array) -> tuple[Iterate, Iterate, Array, Array]:
         """After all colours, one after the other."""
@@ -62,10 +71,10 @@ class BodySweeps(AbstractSweeps):
         return self._with_velocities(x[0])
 
     def residual(self, x: Iterate) -> Array:
-        """The residual."""
+        """The residual, as that of a problem with a matrix, but for how far impulses count."""
         found = [group.over(Look(), (P,), x[1])[2] for group, P in zip(self.groups, x[0])]
         defect, size = (reduce(jnp.maximum, of_groups) for of_groups in zip(*found))
-        return jnp.where(defect < jnp.inf, defect / (size + TINY), jnp.nan)
+        return jnp.where(defect < jnp.inf, defect / (jnp.minimum(size, self.most) + TINY), jnp.nan)
 
     def impulses(self, x: Iterate) -> Array:
         """The impulses in their order."""

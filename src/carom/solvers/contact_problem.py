@@ -19,6 +19,7 @@ from carom.solvers.directions import AbstractDelassus, AbstractDirections, delas
 
 CONSTRAINT, IMPRESSED = np.int32(0), np.int32(1)
 TINY = 1e-290
+_IMPULSES = 1e6  # times what each law would need alone: larger ones loosen no tolerance
 
 
 class ContactProblem(eqx.Module):
@@ -59,10 +60,19 @@ class ContactProblem(eqx.Module):
         return P - self.project(P - self.velocity(P) / self.diagonal, P)
 
     def residual(self, P: Array, defect: Array) -> Array:
-        """Largest defect of (19), relative to the impulses, both in units of the square root of energy."""
+        """Largest defect of (19), relative to the impulses, both in units of the square root of energy.
+
+        Impulses count up to a bound: where no impulses fulfil the laws, as between walls that squeeze a body, they grow
+        without end, and so would what is allowed.
+        """
         weight = jnp.sqrt(self.diagonal)
-        size = weight * jnp.abs(P) + jnp.where(self.taking_part, jnp.abs(self.c) / weight, 0.0)
-        return jnp.max(weight * jnp.abs(defect), initial=0.0) / (jnp.max(size, initial=0.0) + TINY)
+        alone = jnp.where(self.taking_part, jnp.abs(self.c) / weight, 0.0)
+        size = jnp.max(weight * jnp.abs(P) + alone, initial=0.0)
+        if self.laws.elements:
+            least = self.project(jnp.zeros_like(P), jnp.zeros_like(P))  # of springs that are never slack
+            alone = alone + weight * jnp.abs(least)
+        size = jnp.minimum(size, _IMPULSES * jnp.max(alone, initial=0.0))
+        return jnp.max(weight * jnp.abs(defect), initial=0.0) / (size + TINY)
 
     @property
     def taking_part(self) -> Bool[Array, " m"]:

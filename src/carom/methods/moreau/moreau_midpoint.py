@@ -116,7 +116,8 @@ class MoreauMidpoint(AbstractMethod):
         if unsolved := int(solution.stats.get("unsolved", 0)):
             steps, tol = int(solution.stats["accepted"]), float(getattr(self.solver, "tol", 0.0))
             told = f"{unsolved} of {steps} steps were not solved to tol = {tol:g}; each took the best impulses found"
-            warnings.warn(f"{told}: raise the solver's max_iter, or take smaller steps", stacklevel=users_frame())
+            hint = "raise the solver's max_iter, or take smaller steps; bodies that walls squeeze have no solution"
+            warnings.warn(f"{told}: {hint}", stacklevel=users_frame())
 
     def init(self, system: System, state: State) -> MoreauMemory:
         """No impulses, unknown modes."""
@@ -145,7 +146,7 @@ class MoreauMidpoint(AbstractMethod):
             q_E = q + h * system.rate(t_M, q_M, 0.5 * (u + u_E))
             return Step(state.moved(t + h, q_E, u_E), memory, Info(mode=memory.mode, event=jnp.zeros(0, jnp.int32)))
         moved = rows.W.velocity(du)
-        active = rows.gap <= TOUCHING * h * jnp.abs(moved[: rows.laws.contacts])
+        active = rows.gap <= jnp.fmax(TOUCHING * h * jnp.abs(moved[: rows.laws.contacts]), 0.0)  # NaN acts, and shows
         c = (1.0 + rows.restitution) * rows.gamma + moved  # (18)
         problem = contact_problem(
             rows.W, W_M, rows.laws, c=c, active=active, friction=rows.friction, limits=h * rows.limits
