@@ -204,6 +204,16 @@ def test_what_makes_a_derivative_doubtful_is_warned_of(d, e, t1, words):
 
 
 @pytest.mark.slow
+def test_a_ball_that_bounces_until_it_rests_makes_no_derivative_doubtful():
+    parameters, stepping = {"height": 1.0, "gravity": 9.81, "restitution": 0.6}, carom.Adaptive(1e-6, 1e-9)
+    ball = carom.models.bouncing_ball
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = carom.gradient(lambda s: s.q[0], ball, parameters, _CAPTURING, t1=4.0, stepping=stepping)
+    assert max(abs(slope) for slope in found.gradient.values()) <= 1e-12
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(("mu", "warned"), [(0.0, True), (0.01, False)])
 def test_a_derivative_by_friction_that_is_exactly_zero_is_warned_of(mu, warned):
     def build(mu):
