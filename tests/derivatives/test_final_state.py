@@ -183,6 +183,7 @@ def test_numbers_read_from_around_a_function_are_refused():
     ("more", "words"),
     [
         ({"t1": -1.0}, "not before the start"),
+        ({"save_at": 0.5}, r"save_at must be a list of times, got shape \(\)"),
         ({"t1": [1.0, 2.0]}, "t1 must be one number"),
         ({"until": "falling"}, "until must be a carom.Section or a carom.Event"),
         ({"until": carom.Section(lambda q: q[:, None] * jnp.ones(2))}, "f must return one number"),

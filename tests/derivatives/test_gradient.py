@@ -87,7 +87,11 @@ def test_a_gradient_in_chunks_is_that_of_the_motion_and_of_what_is_gathered(shor
         ({"loss": lambda state: 1}, "loss must return one float, got int64"),
         ({"loss": lambda: 0.0}, r"loss must be a function of \(state\) here.*too many positional"),
         ({"loss": lambda s: s.q[0], "along": {"a": carom.Integral(lambda q: q[0])}}, r"a function of \(state, along\)"),
+        ({"loss": lambda state: np.sin(state.q[0])}, "loss: use jax.numpy in place of numpy"),
         ({"build": lambda x, k, c: x}, "build must return"),
+        ({"build": lambda x, k, c: _oscillator(x, float(k), c)}, "build: use jax.numpy in place of numpy"),
+        ({"along": [carom.Integral(lambda q: q[0])]}, "along must hold carom.Integral or carom.Peak by name"),
+        ({"along": {"a": lambda q: q[0]}}, "along must hold carom.Integral or carom.Peak by name"),
     ],
 )
 def test_bad_input_is_told_in_words(change, words):

@@ -83,12 +83,21 @@ def final_state(
     """
     chosen = chosen_stepping(h, stepping)  # pyright: ignore
     most = whole(max_steps, "max_steps", 1)
-    times = None if save_at is None else jnp.asarray(reals(save_at, "save_at", "a list of times"))
+    times = None if save_at is None else jnp.asarray(times_of(save_at))
     refuse_kinds(system, state, method, chosen)
     course = course_of(system, state, method, chosen, t1, until)
     refuse_closures(course)
     with tracing():
         return _end(course, state, times, most, None if allow_biased else refusal(system, method))
+
+
+def times_of(save_at: Numbers) -> Any:
+    """The times at which states are wanted."""
+    times = reals(save_at, "save_at", "a list of times")
+    if times.ndim != 1:
+        msg = f"save_at must be a list of times, got shape {times.shape}"
+        raise ValueError(msg)
+    return times
 
 
 def course_of(
