@@ -121,10 +121,40 @@ def test_a_section_that_is_not_reached_says_so():
     assert np.isnan(end.state.q).all()
 
 
+<<<<<<< HEAD
 STARTS = np.array([[1.0, 3.0], [0.5, 5.0], [0.5, 5.0]])
 
 
 def late_angle(p):
+=======
+@pytest.mark.slow
+def test_a_bounce_that_a_grid_point_cuts_ends_the_run_with_the_derivative_of_its_time():
+    def bounce(p):
+        end = carom.final_state(
+            *_ball(p), _CAPTURING, t1=4.0, h=0.1 + 1e-10, until=carom.Event(0), save_at=[0.5, 1.5], max_steps=32
+        )
+        return jnp.stack([end.state.t, end.state.v[0]]), end.saved.q[:, 0]
+
+    (t, v), (before, behind) = jax.jit(jax.jacfwd(bounce))(jnp.asarray(_ON_GRID))
+    assert np.allclose(t, [0.5, 0.5, 0.0, -0.25], atol=1e-5)
+    assert np.allclose(v, [0.5, 0.0, 2.0, 0.25], atol=1e-4)
+    assert np.allclose(before, [1.0, 0.5, 0.0, -0.125], atol=1e-6)
+    assert np.isnan(behind).all()
+
+
+def test_slip_that_an_impact_turns_round_ends_the_run_behind_the_impact():
+    wall, rubs = carom.Contacts(lambda q: 1.0 - q, restitution=0.5), carom.FrictionElements(lambda q, v: v, limit=0.1)
+    sled, method = carom.System(1.0, contacts=wall, friction=rubs), carom.EventCapturing(carom.explicit(2))
+    start, turned = carom.State([0.0], [2.0]), carom.Event(1, "reverses")
+    end = carom.final_state(sled, start, method, t1=2.0, h=0.1, until=turned, save_at=[0.2, 1.0], max_steps=64)
+    assert end.state.v == pytest.approx(-0.5 * np.sqrt(4.0 - 0.2), abs=1e-3)
+    assert end.saved.q[0] == pytest.approx(0.4 - 0.05 * 0.04)
+    assert np.isnan(end.saved.q[1])
+
+
+@pytest.mark.slow
+def test_many_runs_at_once_are_the_single_ones():
+>>>>>>> deriv
     method = carom.ExplicitRK(carom.explicit(4))
     return carom.final_state(*_pendulum(p), method, t1=0.5, h=0.05, max_steps=16).state.q[0]
 
@@ -169,6 +199,7 @@ def test_numbers_read_from_around_a_function_are_refused():
     ("more", "words"),
     [
         ({"t1": -1.0}, "not before the start"),
+        ({"save_at": 0.5}, r"save_at must be a list of times, got shape \(\)"),
         ({"t1": [1.0, 2.0]}, "t1 must be one number"),
         ({"until": "falling"}, "until must be a carom.Section or a carom.Event"),
         ({"until": carom.Section(lambda q: q[:, None] * jnp.ones(2))}, "f must return one number"),

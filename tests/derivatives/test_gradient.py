@@ -87,7 +87,11 @@ def test_a_gradient_in_chunks_is_that_of_the_motion_and_of_what_is_gathered(shor
         ({"loss": lambda state: 1}, "loss must return one float, got int64"),
         ({"loss": lambda: 0.0}, r"loss must be a function of \(state\) here.*too many positional"),
         ({"loss": lambda s: s.q[0], "along": {"a": carom.Integral(lambda q: q[0])}}, r"a function of \(state, along\)"),
+        ({"loss": lambda state: np.sin(state.q[0])}, "loss: use jax.numpy in place of numpy"),
         ({"build": lambda x, k, c: x}, "build must return"),
+        ({"build": lambda x, k, c: _oscillator(x, float(k), c)}, "build: use jax.numpy in place of numpy"),
+        ({"along": [carom.Integral(lambda q: q[0])]}, "along must hold carom.Integral or carom.Peak by name"),
+        ({"along": {"a": lambda q: q[0]}}, "along must hold carom.Integral or carom.Peak by name"),
     ],
 )
 def test_bad_input_is_told_in_words(change, words):
@@ -218,6 +222,16 @@ def test_what_makes_a_derivative_doubtful_is_warned_of(d, e, t1, words):
         return
     with pytest.warns(UserWarning, match=words):
         carom.gradient(lambda s: s.q[0], _against_a_stop, parameters, _CAPTURING, **options)
+
+
+@pytest.mark.slow
+def test_a_ball_that_bounces_until_it_rests_makes_no_derivative_doubtful():
+    parameters, stepping = {"height": 1.0, "gravity": 9.81, "restitution": 0.6}, carom.Adaptive(1e-6, 1e-9)
+    ball = carom.models.bouncing_ball
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = carom.gradient(lambda s: s.q[0], ball, parameters, _CAPTURING, t1=4.0, stepping=stepping)
+    assert max(abs(slope) for slope in found.gradient.values()) <= 1e-12
 
 
 @pytest.mark.slow

@@ -52,6 +52,17 @@ def test_a_section_that_is_never_reached_and_too_few_steps_are_told():
         asked(max_steps=3)
 
 
+def test_a_motion_that_returns_only_once_is_no_orbit():
+    period = 2 * np.pi / 1.7
+    with pytest.raises(carom.SimulationError, match="returns after 3, but its next round ends elsewhere"):
+        asked(period=3.0)
+    with pytest.raises(carom.SimulationError, match="its next round ends elsewhere"):
+        asked(ignore=[0], period=period)
+    orbit = asked(period=period)
+    with pytest.raises(carom.SimulationError, match="returns at frequency = 1.5 after 3.69599136, but"):
+        orbit.follow("frequency", (1.5, 1.75), step=0.5)
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [

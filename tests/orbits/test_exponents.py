@@ -1,5 +1,6 @@
 """Lyapunov exponents whose values, or whose sum, is known in closed form."""
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -15,6 +16,30 @@ def test_the_exponents_of_a_damped_oscillator_are_half_its_damping():
     assert found.dimension == 0.0
     assert found.times[0] == pytest.approx(np.pi / w)
     np.testing.assert_allclose(found.history[-1], found.exponents)
+
+
+def test_a_tangent_that_shrinks_to_rounding_has_no_finite_exponent():
+    system, state = oscillator(**NUMBERS | {"damping": 60.0})
+    with pytest.warns(UserWarning, match="shrank to rounding within 1, .* lower every="):
+        found = carom.lyapunov(system, state, SMOOTH, t1=5.0, every=1.0, transient=1.0, h=0.01)
+    assert found.exponents[0] == pytest.approx(-30 + np.sqrt(898), abs=1e-4)
+    assert np.isneginf(found.exponents[1])
+
+
+@pytest.mark.slow
+def test_a_tangent_vanishes_where_friction_sticks_in_every_period():
+    def slip(q, v):
+        return v - 0.5
+
+    def push(t, q, v):
+        return 0.3 * jnp.cos(1.3 * t) - 0.05 * v
+
+    friction, period = carom.FrictionElements(slip, limit=1.0), 2 * np.pi / 1.3
+    system = carom.System(1.0, lambda q: 0.5 * q[0] ** 2, {"exciting": push}, friction=friction)
+    start = carom.State([0.1], [0.2])
+    found = carom.lyapunov(system, start, CAPTURING, t1=15 * period, every=period, transient=2 * period, h=period / 50)
+    assert -0.3 < found.exponents[0] < -0.15
+    assert np.isneginf(found.growth[:, 1]).all()
 
 
 @pytest.mark.slow

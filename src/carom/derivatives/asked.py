@@ -22,8 +22,12 @@ from carom.state import Carry, State, shortened
 from carom.stepping.adaptive import Adaptive
 from carom.stepping.base import AbstractStepping
 from carom.stepping.grid import Constant
+<<<<<<< HEAD
 from carom.systems.constrained import directions, velocity_residual
 from carom.systems.features import Feature
+=======
+from carom.systems.probe import NOT_TRACEABLE, TO_BE_TRACEABLE
+>>>>>>> deriv
 from carom.systems.system import System
 
 _COARSER = 10.0  # times the tolerance
@@ -68,11 +72,14 @@ def parameters_of(parameters: Any) -> Any:
 
 def built(build: Callable[..., Any], parameters: Any) -> tuple[System, State]:
     """What `build` makes of the parameters: by name if they are a dictionary, else as its one argument."""
-    if isinstance(parameters, Mapping):
+    named = isinstance(parameters, Mapping)
+    if named:
         _refuse_names(build, parameters)
-        made = build(**parameters)
-    else:
-        made = build(parameters)
+    try:
+        made = build(**parameters) if named else build(parameters)
+    except NOT_TRACEABLE:
+        msg = f"build: {TO_BE_TRACEABLE}; float() makes a number that no derivative sees"
+        raise TypeError(msg) from None
     if not (isinstance(made, tuple) and len(made) == 2 and isinstance(made[0], System)):
         msg = f"build must return (system, state), as carom.models do, got {shortened(made)}"
         raise TypeError(msg)

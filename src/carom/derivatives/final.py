@@ -25,11 +25,13 @@ from carom.systems.check import check_once
 from carom.systems.features import Feature
 from carom.systems.system import System
 
+_ROUNDING = 64 * float(np.finfo(float).eps)  # of times: one behind the end by so little is at the end
+
 
 class End(NamedTuple):
     """Where a run ended; NaN, and so are its derivatives, where `status` is not `carom.Status.OK`.
 
-    `saved` are the states at the times that were asked for, stacked.
+    `saved` are the states at the times that were asked for, stacked; NaN at those that the run did not come to.
     """
 
     state: State
@@ -81,12 +83,21 @@ def final_state(
     """
     chosen = chosen_stepping(h, stepping)  # pyright: ignore
     most = whole(max_steps, "max_steps", 1)
-    times = None if save_at is None else jnp.asarray(reals(save_at, "save_at", "a list of times"))
+    times = None if save_at is None else jnp.asarray(times_of(save_at))
     refuse_kinds(system, state, method, chosen)
     course = course_of(system, state, method, chosen, t1, until)
     refuse_closures(course)
     with tracing():
         return _end(course, state, times, most, None if allow_biased else refusal(system, method))
+
+
+def times_of(save_at: Numbers) -> Any:
+    """The times at which states are wanted."""
+    times = reals(save_at, "save_at", "a list of times")
+    if times.ndim != 1:
+        msg = f"save_at must be a list of times, got shape {times.shape}"
+        raise ValueError(msg)
+    return times
 
 
 def course_of(
@@ -156,7 +167,7 @@ def end_of(course: Course, state: State, times: Any, most: int, refused: str | N
         return End(*ended(course, walk(course, carry, most, refused)))
     carry, lines, carry_of = walk_and_tell(course, carry, most, refused)
     state, status, steps = ended(course, carry)
-    return End(state, status, steps, _saved(course, times, lines, steps, carry_of, status))
+    return End(state, status, steps, _saved(course, times, lines, carry, carry_of, status))
 
 
 _end = compiled(end_of)
@@ -180,18 +191,18 @@ def as_known(system: System, state: State, status: Array) -> State:
     return state.moved(*(factor * x for x in (system.epoch + state.t, state.q, v)))
 
 
-def _saved(course: Course, times: Array, lines: Line, steps: Array, carry_of: Any, status: Array) -> State:
+def _saved(course: Course, times: Array, lines: Line, last: Carry, carry_of: Any, status: Array) -> State:
     """The states at given times, interpolated on the steps."""
     system = course.problem.system.since(course.instants[0])
     begins = jax.vmap(lambda line: carry_of(line).state.t)(lines)
-    begins = jnp.where(jnp.arange(begins.size) < steps, begins, jnp.inf)
-    elapsed = times - course.instants[0]
-    place = jnp.clip(jnp.searchsorted(begins, elapsed, side="right") - 1, 0, steps - 1)
+    begins = jnp.where(jnp.arange(begins.size) < last.k, begins, jnp.inf)
+    elapsed, end = times - course.instants[0], last.state.t + _ROUNDING * jnp.max(jnp.abs(course.instants))
+    place = jnp.clip(jnp.searchsorted(begins, elapsed, side="right") - 1, 0, last.k - 1)
 
     def at(t: Array, k: Array) -> State:
         carry = carry_of(jax.tree.map(lambda x: x[k], lines))
         new, row = step(course.problem, hold_size(carry))
-        outside = (t < 0.0) | (t > course.ends[-1])
+        outside = (t < 0.0) | (t > end)
         state = inside_step(system, course.problem.method, carry.state, new.state, row)(t)
         return as_known(system, state, jnp.where(outside, Status.NOT_REACHED, status))
 

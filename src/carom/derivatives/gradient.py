@@ -27,6 +27,7 @@ from carom.running.progress import Progress, progress_bar
 from carom.running.signals import deferred, look
 from carom.state import State, shortened
 from carom.stepping.base import AbstractStepping
+from carom.systems.probe import NOT_TRACEABLE, TO_BE_TRACEABLE
 
 _WAYS = 32  # chunks of a few megabytes whose derivatives are kept
 
@@ -93,7 +94,7 @@ def gradient(
         >>> found.gradient["gravity"]
     """
     numbers, chosen = parameters_of(parameters), chosen_stepping(h, stepping)
-    gathered = None if along is None else dict(along)
+    gathered = None if along is None else _gathered(along)
     asked, course, state = asked_for(build, numbers, method, chosen, t1, until, gathered)
     _refuse_loss(loss, state, gathered)
     bar = progress_bar(progress, 0.0, 4.0 if check else 2.0, "pass")
@@ -110,6 +111,15 @@ def gradient(
     return Gradient(float(value), jax.tree.map(np.asarray, found), error, doubts, final, gathered, run.steps)
 
 
+def _gathered(along: Any) -> dict[str, AbstractAlong]:
+    """What is gathered on the way, by name."""
+    if not isinstance(along, Mapping) or not all(isinstance(one, AbstractAlong) for one in along.values()):
+        wanted = "carom.Integral or carom.Peak by name, such as {'work': carom.Integral(f)}"
+        msg = f"along must hold {wanted}, got {shortened(along)}"
+        raise TypeError(msg)
+    return dict(along)
+
+
 def _refuse_loss(loss: Any, state: State, along: Any) -> None:
     """The loss must take the last state (and what is gathered) and give one real number."""
     values = () if along is None else ({name: jnp.zeros(()) for name in along},)
@@ -119,7 +129,11 @@ def _refuse_loss(loss: Any, state: State, along: Any) -> None:
     except TypeError as error:
         msg = f"loss must be a function of {names} here, got {shortened(loss)}: {error}"
         raise TypeError(msg) from None
-    made = jax.eval_shape(lambda: loss(state, *values))
+    try:
+        made = jax.eval_shape(lambda *given: loss(*given), state, *values)
+    except NOT_TRACEABLE:
+        msg = f"loss: {TO_BE_TRACEABLE}"
+        raise TypeError(msg) from None
     if not (isinstance(made, jax.ShapeDtypeStruct) and made.shape == () and made.dtype.kind == "f"):
         what = f"{made.dtype} of shape {made.shape}" if isinstance(made, jax.ShapeDtypeStruct) else type(made).__name__
         msg = f"loss must return one float, got {what}"

@@ -146,6 +146,7 @@ def told_of(asked: Asked, numbers: Any, run: Passed, rough: Passed | None) -> li
     if error is None:
         error = apart if rough is not None else _UNKNOWN * float(np.max(np.abs(end.q)))
     gaps = np.asarray(system.gaps(end.t, end.q)) if system.contacts is not None else np.zeros(0)
+    gaps = gaps[~np.asarray(run.watch.closed)]
     t0 = float(built(asked.build, numbers)[1].t)
     ends_there = asked.until is None
     told = doubts(run.watch, end, gaps if ends_there else np.zeros(0), error, float(asked.t1) - t0, t0, ends_there)

@@ -13,7 +13,7 @@ import numpy as np
 
 from carom.arguments import users_frame, whole
 from carom.derivatives.asked import Asked, asked_for, coarser, course_with, differences, parameters_of
-from carom.derivatives.final import End, end_of
+from carom.derivatives.final import End, end_of, times_of
 from carom.derivatives.passing import passed, raise_failure, told_of
 from carom.derivatives.until import AbstractUntil
 from carom.methods.base import AbstractMethod
@@ -21,7 +21,7 @@ from carom.running.asking import chosen_stepping
 from carom.running.compiled import compiled
 from carom.running.progress import Progress
 from carom.running.signals import deferred
-from carom.state import Numbers, State, Status, reals
+from carom.state import Numbers, State, Status
 from carom.stepping.base import AbstractStepping
 
 
@@ -72,7 +72,7 @@ def sensitivity(
     """
     numbers, chosen = parameters_of(parameters), chosen_stepping(h, stepping)
     asked, _, _ = asked_for(build, numbers, method, chosen, t1, until, None)
-    times = None if save_at is None else np.asarray(reals(save_at, "save_at", "a list of times"), float)
+    times = None if save_at is None else np.asarray(times_of(save_at))
     most, less = whole(max_steps, "max_steps", 1), coarser(chosen)
     with deferred():
         run = passed(asked, numbers, allow_biased, Progress(), 0.0, 0)

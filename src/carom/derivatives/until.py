@@ -14,6 +14,7 @@ from jaxtyping import Array
 from carom.arguments import UserFunction, user_function, whole
 from carom.running.crossing import DIRECTIONS, bisected, inside_step, known_direction, looks, number_at
 from carom.running.loop import Problem
+from carom.solvers.contact_problem import CONSTRAINT
 from carom.solvers.roots import held, rooted
 from carom.state import Carry, Row, State, Status, choose, shortened
 from carom.systems.contact_rows import Event as EventKind
@@ -176,11 +177,13 @@ class Event(AbstractUntil):
         return Left(jnp.asarray(self.count), jnp.zeros(()))
 
     def after(self, problem: Problem, old: Carry, new: Carry, row: Row, left: Left) -> tuple[Carry, Left]:
-        """Count; an event that a row begins with is met where it begins."""
+        """Count; an event is met where its row begins, or behind the impact that the row is."""
         laws = laws_of(problem.system, old.state)
         mine = jnp.asarray(laws.contact_of_law == self.contact)
         met = row.keep & jnp.any(mine & (row.info.event == EventKind[self.kind.upper()]))
         left = Left(left.count - met, left.side)
         ends = met & (left.count == 0) & (new.status == Status.OK)
-        state = new.state if self.kind == "bounces" else choose(ends, old.state, new.state)
+        n = laws.contacts
+        hit = jnp.any((jnp.asarray(row.info.mode)[:n] != CONSTRAINT) & (jnp.asarray(row.info.impulse)[:n] > 0))
+        state = choose(ends & ~hit, old.state, new.state)
         return eqx.tree_at(lambda c: (c.state, c.done), new, (state, new.done | ends)), left

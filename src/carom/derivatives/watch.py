@@ -15,6 +15,7 @@ from carom.systems.contact_rows import Event, contact_rows
 from carom.systems.system import System
 
 _FAR = 300.0  # times the error of a gap: an impact that would go so deep, or a miss by so much, is none of its doing
+_SOON = 8.0  # times the depth of an impact: one after another of its contact by so little is no graze, but bounces on
 _COUPLED = 1e-9  # of the diagonal of the Delassus matrix
 _SAME_TIME = 1e-6  # of the run
 
@@ -23,8 +24,9 @@ class Watch(eqx.Module):
     """Along a run: how deep the shallowest impact would have gone, how near the nearest miss came, and when.
 
     `together` is when contacts that act on each other hit at once (infinite if never), `apart` how far (about) the
-    second of two such contacts was open when the first was hit, at least. `hit` are the contacts of the last impact,
-    `last` is the last event, `events` how many there were of contacts, `order` tells one order of events from another.
+    second of two such contacts was open when the first was hit, at least. `hit_at` is when contacts were last hit,
+    `closed` which of them are, `last` is the last event, `events` how many there were of contacts, `order` tells one
+    order of events from another. A contact that bounces on and on until it rests has one impact here, its first.
     """
 
     depth: Array
@@ -34,8 +36,8 @@ class Watch(eqx.Module):
     together: Array
     apart: Array
     apart_at: Array
-    hit: Array
     hit_at: Array
+    closed: Array
     last: Array
     events: Array
     order: Array
@@ -44,7 +46,8 @@ class Watch(eqx.Module):
     def nothing(cls, contacts: int) -> Watch:
         """At the start."""
         inf, zero, none = jnp.asarray(jnp.inf), jnp.zeros(()), jnp.zeros((), jnp.int64)
-        return cls(inf, zero, inf, zero, inf, inf, zero, jnp.zeros(contacts, bool), zero, -inf, none, none)
+        never, open_ = jnp.full(contacts, -jnp.inf), jnp.zeros(contacts, bool)
+        return cls(inf, zero, inf, zero, inf, inf, zero, never, open_, -inf, none, none)
 
     @classmethod
     def of(cls, system: System, state: State) -> Watch:
@@ -57,25 +60,31 @@ class Watch(eqx.Module):
             return self
         system = problem.system.since(old.epoch)
         event, kept = jnp.where(row.keep, row.info.event, 0), row.keep
+        watch = self.ordered(event, old.state.t)
+        if system.contacts is None:
+            return watch
+        return jax.lax.cond(kept, lambda: self.of_contacts(system, old.state, new.state, row, event), lambda: watch)
+
+    def ordered(self, event: Array, t: Array) -> Watch:
+        """With one more row of events in their order."""
         codes = jnp.sum(event * (7 ** jnp.arange(event.size, dtype=jnp.int64) % 1_000_003))
         happened = jnp.any(event != 0)
         order = jnp.where(happened, (self.order * 1_000_033 + codes) % 2_147_483_647, self.order)
-        watch = eqx.tree_at(lambda w: (w.last, w.order), self, (jnp.where(happened, old.state.t, self.last), order))
-        if system.contacts is None:
-            return watch
-        return jax.lax.cond(kept, lambda: watch.of_contacts(system, old.state, new.state, row, event), lambda: watch)
+        return eqx.tree_at(lambda w: (w.last, w.order), self, (jnp.where(happened, t, self.last), order))
 
     def of_contacts(self, system: System, a: State, b: State, row: Row, event: Array) -> Watch:
         """Impacts, and gaps that turn before they close."""
         (gap, rate, bend), (gap1, rate1, _) = jets(system, a), jets(system, b)
         n, t = gap.size, a.t
-        bounced = event[:n] == Event.BOUNCES
-        depth = jnp.where(bounced, 0.5 * rate**2 / jnp.maximum(jnp.abs(bend), 1e-290), jnp.inf)
-        untouched = (jnp.asarray(row.info.mode)[:n] != CONSTRAINT) & (jnp.asarray(row.info.impulse)[:n] <= 0)
-        turned = untouched & (rate < 0) & (rate1 >= 0)
+        mode, pressed = jnp.asarray(row.info.mode)[:n], jnp.asarray(row.info.impulse)[:n] > 0
+        bounced, since = event[:n] == Event.BOUNCES, t - self.hit_at
+        depth = 0.5 * rate**2 / jnp.maximum(jnp.abs(bend), 1e-290)
+        again = bounced & (since * jnp.abs(rate) < _SOON * depth)
+        depth = jnp.where(bounced & ~again, depth, jnp.inf)
+        turned = (mode != CONSTRAINT) & ~self.closed & ~pressed & (rate < 0) & (rate1 >= 0)
         low = lowest(gap, gap1, (b.t - a.t) * rate, (b.t - a.t) * rate1)
         miss = jnp.where(turned, jnp.maximum(low, 0.0), jnp.inf)
-        hits = (rate < 0) & (jnp.asarray(row.info.impulse)[:n] > 0) & (gap <= jnp.maximum(jnp.min(gap), 0.0) + 1e-9)
+        hits = (rate < 0) & pressed & ~self.closed & (gap <= jnp.maximum(jnp.min(gap), 0.0) + 1e-9)
         hits = hits & jnp.any(bounced)
         at = contact_rows(system, a.t, a.q, a.v)
         W = at.W.dense()[:n]
@@ -83,9 +92,10 @@ class Watch(eqx.Module):
         coupled = jnp.abs(G) > _COUPLED * jnp.sqrt(jnp.abs(jnp.outer(jnp.diag(G), jnp.diag(G))))
         others = coupled & ~jnp.asarray(np.eye(n, dtype=bool))
         both = jnp.any(others & hits[:, None] & hits)
-        second = bounced & jnp.any(others & self.hit[:, None], axis=0)
+        since = jnp.min(jnp.where(others, since, jnp.inf), axis=1, initial=jnp.inf)
         deepest, nearest = jnp.min(depth, initial=jnp.inf), jnp.min(miss, initial=jnp.inf)
-        apart = jnp.min(jnp.where(second, (t - self.hit_at) * jnp.abs(rate), jnp.inf), initial=jnp.inf)
+        apart = jnp.min(jnp.where(bounced, since * jnp.abs(rate), jnp.inf), initial=jnp.inf)
+        watch = self.ordered(event.at[:n].set(jnp.where(again, Event.NONE, event[:n])), t)
         return Watch(
             jnp.minimum(self.depth, deepest),
             jnp.where(deepest < self.depth, t, self.depth_at),
@@ -94,11 +104,11 @@ class Watch(eqx.Module):
             jnp.minimum(self.together, jnp.where(both, t, jnp.inf)),
             jnp.minimum(self.apart, apart),
             jnp.where(apart < self.apart, t, self.apart_at),
-            jnp.where(jnp.any(bounced), bounced, self.hit),
-            jnp.where(jnp.any(bounced), t, self.hit_at),
-            self.last,
+            jnp.where(bounced, t, self.hit_at),
+            mode == CONSTRAINT,
+            jnp.where(jnp.any(event != 0), t, self.last),
             self.events + jnp.sum(event[:n] != 0),
-            self.order,
+            watch.order,
         )
 
 

@@ -11,7 +11,7 @@ from carom.arguments import plain_numbers, whole
 from carom.orbits.arclength import Course, Point, flip, fold, point
 from carom.orbits.grazing import located_touch, reached_touch, touch
 from carom.orbits.newton import NotFoundError, corrected, scales
-from carom.orbits.orbit import Orbit
+from carom.orbits.orbit import Orbit, refuse_if_unrepeated
 from carom.orbits.return_map import image
 
 _TOL = 1e-10
@@ -108,10 +108,13 @@ def followed(orbit: Orbit, parameter: str, within: Any, step: float, most: int) 
     sides = [_side(course, orbit_at, first._replace(tangent=sign * first.tangent), most) for sign in (-1.0, 1.0)]
     points = [*reversed(sides[0].points), first, *sides[1].points]
     specials = [*reversed(sides[0].specials), *sides[1].specials]
+    orbits = [orbit_at(at) for at in points]
+    for i in (0, -1):
+        refuse_if_unrepeated(orbits[i], f" at {parameter} = {points[i].z[-1]:.6g}")
     return Branch(
         parameter,
         np.array([at.z[-1] for at in points]),
-        [orbit_at(at) for at in points],
+        orbits,
         [Special(kind, float(at.z[-1]), orbit_at(at)) for kind, at in specials],
         (sides[0].end, sides[1].end),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from carom.arguments import plain_numbers, whole
+from carom.arguments import plain_numbers, users_frame, whole
 from carom.derivatives.final import final_state
 from carom.methods.base import AbstractMethod
 from carom.orbits.asking import failure, refuse_run
@@ -20,9 +21,11 @@ from carom.running.compiled import compiled
 from carom.running.signals import deferred, look
 from carom.state import State
 from carom.stepping.base import AbstractStepping
+from carom.systems.features import NONSMOOTH
 from carom.systems.system import System
 
 _PARTS = 200  # of a run, at whose ends tangents are made orthogonal unless told otherwise
+_ROUNDING = 64 * float(np.finfo(float).eps)  # what is left of a tangent beyond the others, if no more, is nothing
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Lyapunov:
     """Exponents of a motion, the largest first.
 
     Attributes:
-        exponents: mean rates at which tangents grow; -inf where sticking makes them vanish.
+        exponents: mean rates at which tangents grow; -inf where they vanish, as by sticking, or shrink to rounding.
         errors: their standard errors, from means over parts of the run.
         times: ends of the parts.
         growth: logarithms of the growth in every part, (parts, exponents).
@@ -128,6 +131,9 @@ def lyapunov(
                 raise failure(int(status), where, "Take other steps, raise max_steps, or lower every=")
             growth.append(np.asarray(logs))
             look()
+    if np.isneginf(growth).any() and not NONSMOOTH & system.features:
+        told = f"a tangent shrank to rounding within {spacing:.3g}, and its exponent is given as -inf: lower every="
+        warnings.warn(f"lyapunov: {told}", stacklevel=users_frame())
     counted = times[:-1] >= t0 + early - 1e-9 * spacing
     return _judged(times[int(np.argmax(counted)) :], np.stack(growth)[counted], state)
 
@@ -147,7 +153,9 @@ def _part(flow: _Flow, state: State, tangents: Array, t1: Array) -> tuple[State,
     push = lambda d: jax.jvp(end, (y,), (d,), has_aux=True)  # noqa: E731
     _, grown, found = jax.vmap(push, in_axes=1, out_axes=(None, 1, None))(tangents)
     Q, R = jnp.linalg.qr(grown)
-    return found.state, Q, jnp.log(jnp.abs(jnp.diagonal(R))), found.status
+    left = jnp.abs(jnp.diagonal(R))
+    left = jnp.where(left > _ROUNDING * jnp.linalg.norm(grown, axis=0), left, 0.0)
+    return found.state, Q, jnp.log(left), found.status
 
 
 def _judged(times: np.ndarray, growth: np.ndarray, state: State) -> Lyapunov:

@@ -25,6 +25,8 @@ from carom.systems.system import System
 if TYPE_CHECKING:
     from carom.orbits.branch import Branch
 
+_REPEATED = 1e-5  # of its size: rounds of an orbit differ by less
+
 
 @dataclass(frozen=True)
 class Orbit:
@@ -118,7 +120,8 @@ def periodic_orbit(
     """A motion that repeats itself, found from a guess by Newton's method with exact derivatives.
 
     The return is to a section, or of a driven system the one after a period of the drive. With a section the motion
-    may be anywhere at first: from the guess it is followed to the section once.
+    may be anywhere at first: from the guess it is followed to the section once. A motion that returns once, but not
+    again (the system is driven with another period, an ignored coordinate matters), is refused.
 
     Args:
         system: a System, or a function of `parameters` that builds one.
@@ -163,7 +166,27 @@ def periodic_orbit(
     else:
         until.check(made, guess)
         way = _onto_section(way)
-    return solved(way, np.asarray(way.unknowns(way.state)), tol)
+    orbit = solved(way, np.asarray(way.unknowns(way.state)), tol)
+    refuse_if_unrepeated(orbit, "")
+    return orbit
+
+
+def refuse_if_unrepeated(orbit: Orbit, where: str) -> None:
+    """Raise where the next round, at its own time and from the coordinates that were ignored, is another one."""
+    way, state = orbit.way, orbit.state
+    x, n = np.asarray(way.unknowns(state)), len(way.kept)
+    q = state.q.at[np.asarray(way.ignored, int)].add(orbit.shift)
+    later = way._replace(state=state.moved(state.t + orbit.period, q, state.v))
+    again = image(later, x, way.family.nowhere)
+    apart = np.max(np.abs(again.end - x) / scales(x[:n], x[n:], orbit.period))
+    if again.status or apart > _REPEATED * (1.0 + np.max(np.abs(orbit.jacobian))):
+        far = "does not return" if again.status else f"ends elsewhere, by {apart:.1e} of its size"
+        msg = (
+            f"a motion returns{where} after {orbit.period:.9g}, but its next round {far}: it is no periodic orbit. Of "
+            f"a driven system give period=, that of the drive or a multiple (a function of the parameters where they "
+            f"change it), and ignore= only coordinates that do not matter to the motion"
+        )
+        raise SimulationError(msg)
 
 
 def solved(way: Return, x: np.ndarray, tol: float) -> Orbit:

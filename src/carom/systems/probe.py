@@ -25,12 +25,13 @@ from carom.systems.lagrangian import Lagrangian
 from carom.systems.system import System
 from carom.systems.terms import role_of
 
-_NOT_TRACEABLE = (
+NOT_TRACEABLE = (
     jax.errors.TracerBoolConversionError,
     jax.errors.TracerArrayConversionError,
     jax.errors.TracerIntegerConversionError,
     jax.errors.ConcretizationTypeError,
 )
+TO_BE_TRACEABLE = "use jax.numpy in place of numpy and math, and jnp.where in place of if"
 _ROUNDING = 1e-9
 _MOST_PASSED = 1000
 _passed: set[Any] = set()  # keys of systems and sizes of states: numbers do not change shapes
@@ -95,8 +96,8 @@ def result(fn: UserFunction, role: str, state: State, system: System, arrays: An
             pass  # NumPy arrays lack some of what traced ones have
     try:
         return jax.eval_shape(lambda available: arrays(_something(fn(given, **available))), arguments)
-    except _NOT_TRACEABLE:
-        msg = f"{name}: use jax.numpy in place of numpy and math, and jnp.where in place of if"
+    except NOT_TRACEABLE:
+        msg = f"{name}: {TO_BE_TRACEABLE}"
         raise TypeError(msg) from None
     except Exception as error:
         if "p" in fn.named and given.params is None:

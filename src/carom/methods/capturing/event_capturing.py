@@ -310,7 +310,7 @@ class EventCapturing(AbstractMethod):
 
     def critical_step(self, system: System, state: State, now: Phase, start: Motion, h: Array) -> Step:
         """Moreau's scheme over the located events, then the choice which laws stay held."""
-        modes, window = now.modes, jnp.minimum(now.window, h)
+        modes, window = now.modes, held(jnp.minimum(now.window, h))  # its end is as late as its start
         laws, n, last = modes.laws, modes.laws.contacts, now.memory.last
         taking_part = modes.closed | now.located
         taking_part = fastest(start.point, taking_part) if self.impacts == "sequential" else taking_part
