@@ -121,12 +121,6 @@ def test_a_section_that_is_not_reached_says_so():
     assert np.isnan(end.state.q).all()
 
 
-<<<<<<< HEAD
-STARTS = np.array([[1.0, 3.0], [0.5, 5.0], [0.5, 5.0]])
-
-
-def late_angle(p):
-=======
 @pytest.mark.slow
 def test_a_bounce_that_a_grid_point_cuts_ends_the_run_with_the_derivative_of_its_time():
     def bounce(p):
@@ -152,9 +146,10 @@ def test_slip_that_an_impact_turns_round_ends_the_run_behind_the_impact():
     assert np.isnan(end.saved.q[1])
 
 
-@pytest.mark.slow
-def test_many_runs_at_once_are_the_single_ones():
->>>>>>> deriv
+STARTS = np.array([[1.0, 3.0], [0.5, 5.0], [0.5, 5.0]])
+
+
+def late_angle(p):
     method = carom.ExplicitRK(carom.explicit(4))
     return carom.final_state(*_pendulum(p), method, t1=0.5, h=0.05, max_steps=16).state.q[0]
 

@@ -22,12 +22,9 @@ from carom.state import Carry, State, shortened
 from carom.stepping.adaptive import Adaptive
 from carom.stepping.base import AbstractStepping
 from carom.stepping.grid import Constant
-<<<<<<< HEAD
 from carom.systems.constrained import directions, velocity_residual
 from carom.systems.features import Feature
-=======
 from carom.systems.probe import NOT_TRACEABLE, TO_BE_TRACEABLE
->>>>>>> deriv
 from carom.systems.system import System
 
 _COARSER = 10.0  # times the tolerance
