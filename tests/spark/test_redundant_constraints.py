@@ -122,6 +122,23 @@ def test_rows_that_nearly_depend_on_each_other_hold_as_well_as_those_far_from_it
         assert np.abs(end(angle) - end(1.0)).max() < 1e-9
 
 
+def fading(q):
+    """A circle, told by a row that fades where the bob comes to its lowest point."""
+    return (1.0 + q[1]) * (q @ q - 1.0)
+
+
+def test_time_stepping_does_not_leave_constraints_without_a_word():
+    bob = carom.System(1.0, lambda q: 9.81 * q[1], constraints=lambda q: q @ q - 1.0)
+    start = carom.State([-1.0, 0.0], [0.0, 0.0])
+    for h in (0.1, 0.4):
+        assert carom.simulate(bob, start, carom.MoreauMidpoint(), t1=3.0, h=h).account.worst["drift"] < 1e-6
+    with pytest.raises(carom.SimulationError, match="smaller steps"):
+        carom.simulate(bob, start, carom.MoreauMidpoint(), t1=3.0, h=0.5)
+    vanishing = carom.System(1.0, lambda q: 9.81 * q[1], constraints=fading)
+    with pytest.raises(carom.SimulationError):
+        carom.simulate(vanishing, start, carom.MoreauMidpoint(), t1=3.0, h=0.01)
+
+
 def test_duplicated_rows_share_the_load():
     R = np.eye(5)[[0, 1, 2, 3, 4, 0, 0, 2]]
     state = body(4)[1]

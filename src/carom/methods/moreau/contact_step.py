@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -16,7 +18,7 @@ from carom.solvers.newton import Settled, iterated
 from carom.solvers.redundant import doubtful
 from carom.solvers.roots import rarely, rooted
 from carom.solvers.small import inverse_small, times
-from carom.state import Info, State
+from carom.state import Info, State, Status
 from carom.systems.constrained import directions, ineffective, velocity_residual
 from carom.systems.contact_rows import ContactRows, contact_rows, element_limits, events, over_mass
 from carom.systems.system import System
@@ -25,6 +27,7 @@ TOUCHING = 1e-9  # of what free motion adds to a gap in a step: a gap as small i
 
 _ROUNDS = 50  # for limits of friction that follow from the impulses
 _SAME = 1e-13
+_CLOSE, _APART, _MORE = 1e-10, 1e-6, 8  # of constraints: where corrections go on, where a step fails, how often
 
 
 def report(
@@ -184,21 +187,49 @@ class Joined(eqx.Module):
         G = G.at[len(G) - m :, len(G) - m :].set(self.S)
         return eqx.tree_at(lambda p: p.G, problem, DenseDelassus(G))
 
-    def onto(self, system: System, t: Array, q: Array, u: Array) -> tuple[Array, Array, Array]:
-        """q and u moved along M^{-1} W^T until g(t, q) = 0, dg/dt = 0 and k = 0, and the impulses that this takes.
+    def onto(self, system: System, t: Array, q: Array, u: Array, info: Info, h: Array) -> tuple[Array, Array, Info]:
+        """q and u moved along M^{-1} W^T until g(t, q) = 0, dg/dt = 0 and k = 0, and the report with what this takes.
 
         No drift, whatever the number of steps. Directions in the middle of a step turn the motion by half; the impulses
         bring the other half, and belong to the forces of the constraints.
         """
         inverse = inverse_small(self.S)
+        q, new = self.nearer((q, u), inverse, system, t)
+        found = (q, new, self.apart(q, new, system, t, h))
+        q, new, left = rarely(found[2] > _CLOSE, _nearer_still, found, self, inverse, system, t, h)
+        P = times(inverse, times(self.W, new - u))
+        status = jnp.where((left <= _APART) | (info.status != Status.OK), info.status, Status.NEWTON_DIVERGED)
+        info = eqx.tree_at(lambda i: i.multiplier, info, replace_fn=lambda lam: lam - P / h)
+        return q, new, eqx.tree_at(lambda i: i.status, info, status.astype(info.status.dtype))
+
+    def apart(self, q: Array, u: Array, system: System, t: Array, h: Array) -> Array:
+        """How far positions are from the constraints, relative to their terms."""
+        size = jnp.max(jnp.abs(self.W)) * (jnp.max(jnp.abs(q)) + h * jnp.max(jnp.abs(u)))
+        return jnp.max(jnp.abs(system.constraint(t, q)), initial=0.0) / (size + TINY)
+
+    def nearer(self, pair: tuple[Array, Array], inverse: Array, system: System, t: Array) -> tuple[Array, Array]:
+        """Coordinates and velocities after a few corrections."""
         back = times(self.M_inv_W, inverse)
 
         def left(x: Array, v: Array) -> tuple[Array, Array]:
             g = system.constraint(t, x)
             return jnp.pad(g, (0, len(self.W) - g.size)), velocity_residual(system, t, x, v)
 
-        q, new = projected(system, t, q, u, left, lambda r: times(back, r))
-        return q, new, times(inverse, times(self.W, new - u))
+        return projected(system, t, *pair, left, lambda r: times(back, r))
+
+
+def _nearer_still(
+    found: tuple[Array, Array, Array], joined: Joined, inverse: Array, *place: Any
+) -> tuple[Array, Array, Array]:
+    """Further corrections, those that help."""
+    system, t, h = place
+
+    def better(_, old: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        new = joined.nearer(old[:2], inverse, system, t)
+        left = joined.apart(*new, system, t, h)
+        return jax.tree.map(lambda a, b: jnp.where(left < old[2], a, b), (*new, left), old)
+
+    return jax.lax.fori_loop(0, _MORE, better, found)
 
 
 def _lost(_: tuple[Array, Array], system: System, start: State) -> tuple[Array, Array]:

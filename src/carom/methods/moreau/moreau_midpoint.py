@@ -178,8 +178,7 @@ class MoreauMidpoint(AbstractMethod):
         mode = problem.modes(result.P)
         info = report(rows, problem, result, memory.mode, mode, h)
         if joined is not None:
-            q_E, u_E, P = joined.onto(system, t + h, q_E, u_E)
-            info = eqx.tree_at(lambda i: i.multiplier, info, replace_fn=lambda lam: lam - P / h)
+            q_E, u_E, info = joined.onto(system, t + h, q_E, u_E, info, h)
         if joined is not None and rows.laws.bilateral > 1:
             info = eqx.tree_at(lambda i: i.extra, info, {"redundant": joined.redundant})
         return Step(state.moved(t + h, q_E, u_E), MoreauMemory(result.P / h, mode, memory.M_inv), info)

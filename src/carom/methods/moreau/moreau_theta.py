@@ -148,8 +148,7 @@ class MoreauTheta(AbstractMethod):
         mode = impact.problem.modes(impact.result.P)
         info = impact.report(memory.mode, mode, h)
         if impact.rows.laws.bilateral:
-            q1, v1, P = Joined.of(system, state, impact.rows, impact.W_M).onto(system, t + h, q1, v1)
-            info = eqx.tree_at(lambda i: i.multiplier, info, replace_fn=lambda lam: lam - P / h)
+            q1, v1, info = Joined.of(system, state, impact.rows, impact.W_M).onto(system, t + h, q1, v1, info, h)
         if self.projection and impact.rows.laws.contacts:
             q1 = out_of_penetration(system, t + h, q1, impact, self.solver)  # (19b), (19e)
         return Step(state.moved(t + h, q1, v1), ThetaMemory(impact.result.P, mode), info)
