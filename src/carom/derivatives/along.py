@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
@@ -18,7 +19,14 @@ from carom.state import State
 from carom.systems.system import System
 
 _NODES, _WEIGHTS = (0.5 * (np.polynomial.legendre.leggauss(3)[0] + 1.0), 0.5 * np.polynomial.legendre.leggauss(3)[1])
+_LOBATTO = (0.5 + 0.5 * np.array([-1.0, -(0.2**0.5), 0.2**0.5, 1.0]), np.array([1.0, 5.0, 5.0, 1.0]) / 12)
 _PARTS = 4  # of a step, in each of which a peak is looked for
+_CORNERED = 1e-10  # of an integral over a step: where two formulas differ by more, there may be a corner
+_RESOLVED = 1e-15  # of it: so much is rounding
+_MOST_CUTS, _HALVINGS = 14, 45
+
+
+OfTime = Callable[[Array], Array]
 
 
 class AbstractAlong(eqx.Module):
@@ -34,8 +42,12 @@ class AbstractAlong(eqx.Module):
         """The number at the start."""
 
     @abc.abstractmethod
-    def after(self, sofar: Array, value: Callable[[Array], Array], a: Array, b: Array) -> Array:
-        """The number after a step from a to b on which the function is `value`."""
+    def after(self, sofar: Array, value: OfTime, still: OfTime, a: Array, b: Array) -> Array:
+        """The number after a step from a to b on which the function is `value`, and without derivative `still`."""
+
+    @abc.abstractmethod
+    def across(self, sofar: Array, before: Array, behind: Array, width: Array) -> Array:
+        """The number after an impact that takes next to no time, with the function on both sides of it."""
 
     def check(self, name: str, system: System, state: State) -> None:
         """The function must give one number."""
@@ -48,6 +60,9 @@ class AbstractAlong(eqx.Module):
 class Integral(AbstractAlong):
     """The integral over time of `f(t, q, v)`, `f(q, v)` or `f(q)`, by Gauss' formula of order 6 on every step.
 
+    A step in which f has corners, such as those of abs, is cut there. Where f jumps inside a step, the derivative is
+    that without the jump.
+
     Example:
         >>> along = {"work": carom.Integral(lambda q, v, p: p["damping"] * v[0] ** 2)}
         >>> carom.gradient(lambda state, along: along["work"], build, parameters, method, t1=1.0, h=0.01, along=along)
@@ -58,9 +73,70 @@ class Integral(AbstractAlong):
         del system, state
         return jnp.zeros(())
 
-    def after(self, sofar: Array, value: Callable[[Array], Array], a: Array, b: Array) -> Array:
+    def after(self, sofar: Array, value: OfTime, still: OfTime, a: Array, b: Array) -> Array:
         """One more step."""
-        return sofar + (b - a) * (_WEIGHTS @ jax.vmap(value)(a + (b - a) * _NODES))
+        start, end = jax.lax.stop_gradient((a, b))
+        scale = _gauss(lambda t: jnp.abs(still(t)), start, end)
+
+        def cut() -> Array:
+            parts = (_cuts(still, start, end, scale) - start) / (end - start)
+            times = a + (b - a) * parts
+            return jnp.sum(jax.lax.map(lambda ends: _gauss(value, *ends), (times[:-1], times[1:])))
+
+        cornered = _rest(still, start, end) > _CORNERED * scale
+        return sofar + jax.lax.cond(cornered, cut, lambda: _gauss(value, a, b))
+
+    def across(self, sofar: Array, before: Array, behind: Array, width: Array) -> Array:
+        """As long as the impact is late."""
+        del behind
+        return sofar + width * before
+
+
+def _by(nodes: np.ndarray, weights: np.ndarray, value: OfTime, a: Array, b: Array) -> Array:
+    """The integral from a to b by one formula."""
+    return (b - a) * (weights @ jax.vmap(value)(a + (b - a) * nodes))
+
+
+_gauss = partial(_by, _NODES, _WEIGHTS)
+
+
+def _rest(value: OfTime, a: Array, b: Array) -> Array:
+    """How much Gauss' formula differs from that of Lobatto, which sees corners near both ends too."""
+    return jnp.abs(_gauss(value, a, b) - _by(*_LOBATTO, value, a, b))
+
+
+def _cuts(value: OfTime, a: Array, b: Array, scale: Array) -> Array:
+    """Times from a to b in order, at corners of a function: each time that of the worst piece."""
+
+    def rests(times: Array) -> Array:
+        return jax.lax.map(lambda ends: _rest(value, *ends), (times[:-1], times[1:]))
+
+    def once(search: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        i, times, rest = search
+        worst = jnp.argmax(rest)
+        times = jnp.sort(times.at[-1].set(_corner(value, times[worst], times[worst + 1], _RESOLVED * scale)))
+        times = times.at[-1].set(b)
+        return i + 1, times, rests(times)
+
+    def goes_on(search: tuple[Array, Array, Array]) -> Array:
+        return (search[0] < _MOST_CUTS) & (jnp.max(search[2]) > _CORNERED * scale)
+
+    times = jnp.full(_MOST_CUTS + 2, b).at[0].set(a)
+    return jax.lax.while_loop(goes_on, once, (jnp.zeros((), jnp.int32), times, rests(times)))[1]
+
+
+def _corner(value: OfTime, low: Array, high: Array, small: Array) -> Array:
+    """Where a function has its worst corner."""
+
+    def halve(search: tuple[Array, Array, Array, Array]) -> tuple[Array, Array, Array, Array]:
+        i, low, width, _ = search
+        lows, half = low + 0.25 * width * jnp.arange(3), 0.5 * width
+        rests = jax.lax.map(lambda low: _rest(value, low, low + half), lows)
+        return i + 1, lows[jnp.argmax(rests)], half, jnp.max(rests)
+
+    start = (jnp.zeros((), jnp.int32), low, high - low, jnp.asarray(jnp.inf))
+    _, low, width, _ = jax.lax.while_loop(lambda s: (s[0] < _HALVINGS) & (s[3] > small), halve, start)
+    return low + 0.5 * width
 
 
 class Peak(AbstractAlong):
@@ -76,8 +152,9 @@ class Peak(AbstractAlong):
         """That of the start."""
         return number_at(self.f, system, state)
 
-    def after(self, sofar: Array, value: Callable[[Array], Array], a: Array, b: Array) -> Array:
+    def after(self, sofar: Array, value: OfTime, still: OfTime, a: Array, b: Array) -> Array:
         """The end, or a higher place inside: the top of the cubic through values and slopes of a part of the step."""
+        del still
         grid = a + (b - a) * np.linspace(0.0, 1.0, _PARTS + 1)
         y, slope = jax.vmap(lambda t: jax.jvp(value, (t,), (jnp.ones_like(t),)))(grid)
         width = (b - a) / _PARTS
@@ -93,3 +170,8 @@ class Peak(AbstractAlong):
         time = jnp.clip(times[best] - jnp.where(bends[best] < 0, slope / bends[best], 0.0), a, b)
         part = jax.lax.stop_gradient((time - a) / (b - a))
         return jnp.maximum(sofar, value(a + part * (b - a)))
+
+    def across(self, sofar: Array, before: Array, behind: Array, width: Array) -> Array:
+        """The higher one; nothing is between both sides."""
+        del before, width
+        return jnp.maximum(sofar, behind)

@@ -31,6 +31,14 @@ class Left(eqx.Module):
     side: Array
 
 
+def hits(system: System, state: State, row: Row) -> Array:
+    """Whether a row is an impact: an impulse on a contact that is open before or behind it."""
+    if row.info.event is None:
+        return jnp.asarray(False)
+    n = laws_of(system, state).contacts
+    return jnp.any((jnp.asarray(row.info.mode)[:n] != CONSTRAINT) & (jnp.asarray(row.info.impulse)[:n] > 0))
+
+
 class AbstractUntil(eqx.Module):
     """A place where a run ends; `count` says how many of its kind are met before, itself included."""
 
@@ -50,7 +58,8 @@ class AbstractUntil(eqx.Module):
 class Section(AbstractUntil):
     """The end of a run where a function of the motion changes its sign for the `count`-th time.
 
-    A start on the section is no crossing. An impact that turns the velocity across the section is one, at its time.
+    A start on the section is no crossing. An impact that turns the velocity across the section is one: the run ends
+    right behind it.
 
     Args:
         f: function of (t, q, v), (q, v) or (q).
@@ -97,8 +106,9 @@ class Section(AbstractUntil):
         fixed = held(step)
         value = self.along(fixed)
         times, values = looks(value, fixed[2].t, fixed[3].t)
+        hit = hits(system, old.state, row)
         sides = [left.side]
-        for sign in jnp.sign(values[1:]):
+        for sign in jnp.sign(jnp.where(hit, values[-1], values[1:])):  # nothing is between both sides of a jump
             sides.append(jnp.where(sign == 0, sides[-1], sign))
         before, after = jnp.stack(sides[:-1]), jnp.stack(sides[1:])
         moves = row.keep & (new.state.t > old.state.t)
@@ -115,7 +125,7 @@ class Section(AbstractUntil):
         def cut() -> State:
             return self.located(step, times[last], times[last + 1], after[last])
 
-        state = jax.lax.cond(ends, cut, lambda: new.state)
+        state = jax.lax.cond(ends & ~hit, cut, lambda: new.state)
         return eqx.tree_at(lambda c: (c.state, c.done), new, (state, new.done | ends)), left
 
     def along(self, step: Any) -> Callable[[Array], Array]:
@@ -183,7 +193,5 @@ class Event(AbstractUntil):
         met = row.keep & jnp.any(mine & (row.info.event == EventKind[self.kind.upper()]))
         left = Left(left.count - met, left.side)
         ends = met & (left.count == 0) & (new.status == Status.OK)
-        n = laws.contacts
-        hit = jnp.any((jnp.asarray(row.info.mode)[:n] != CONSTRAINT) & (jnp.asarray(row.info.impulse)[:n] > 0))
-        state = choose(ends & ~hit, old.state, new.state)
+        state = choose(ends & ~hits(problem.system, old.state, row), old.state, new.state)
         return eqx.tree_at(lambda c: (c.state, c.done), new, (state, new.done | ends)), left

@@ -21,7 +21,7 @@ from jaxtyping import Array
 from carom.derivatives.along import AbstractAlong
 from carom.derivatives.lines import Line, bare
 from carom.derivatives.tape import Columns, Steps
-from carom.derivatives.until import AbstractUntil, Left
+from carom.derivatives.until import AbstractUntil, Left, hits
 from carom.derivatives.watch import Watch
 from carom.running.crossing import inside_step, number_at
 from carom.running.loop import SMALL, Problem, Start, begin, step
@@ -93,10 +93,23 @@ def one_step(course: Course, carry: Carry) -> Carry:
 
 def _gathered(course: Course, old: Carry, new: Carry, end: Array, row: Row) -> dict[str, Array]:
     """The numbers along the way after a step of which the part up to `end` counts."""
-    system = course.problem.system.since(old.epoch)
-    between = inside_step(system, course.problem.method, old.state, new.state, row)
-    value = lambda a: lambda t: number_at(a.f, system, between(t))  # noqa: E731
-    return {name: a.after(old.kept.along[name], value(a), old.state.t, end) for name, a in (course.along or {}).items()}
+    step = (course.problem.system.since(old.epoch), course.problem.method, old.state, new.state, row)
+
+    def along(a: AbstractAlong, step: Any) -> Callable[[Array], Array]:
+        between = inside_step(*step)
+        return lambda t: number_at(a.f, step[0], between(t))
+
+    def over(a: AbstractAlong, sofar: Array) -> Array:
+        return a.after(sofar, along(a, step), along(a, held(step)), old.state.t, end)
+
+    def across(a: AbstractAlong, sofar: Array) -> Array:
+        before, behind = (number_at(a.f, step[0], state) for state in (old.state, new.state))
+        return a.across(sofar, before, behind, end - old.state.t)
+
+    def after(way: Callable[[AbstractAlong, Array], Array]) -> dict[str, Array]:
+        return {name: way(a, old.kept.along[name]) for name, a in (course.along or {}).items()}
+
+    return jax.lax.cond(hits(step[0], old.state, row), lambda: after(across), lambda: after(over))
 
 
 def hold_size(carry: Carry) -> Carry:
