@@ -23,7 +23,7 @@ from carom.methods.spark.families import DEFAULTS
 from carom.methods.spark.spark import Spark
 from carom.methods.tailored.tailored_theta import TailoredTheta
 from carom.running.asking import refuse_features, refuse_kinds, refuse_traced, segment_ends
-from carom.running.compiled import compiled_hastily
+from carom.running.compiled import compiled_roughly
 from carom.solvers.gauss_seidel import AcceleratedGaussSeidel
 from carom.state import State
 from carom.stepping.adaptive import Adaptive
@@ -203,7 +203,7 @@ def refused(
     return None
 
 
-@compiled_hastily
+@compiled_roughly
 def fastest_rate(system: System, state: State) -> Array:
     """sqrt|dv'/dq| + |dv'/dv| at the start, by the power method, how much of the latter is damping, and 1 / time scale.
 

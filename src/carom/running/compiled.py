@@ -35,7 +35,8 @@ _MOST_REMEMBERED = 256
 _BETWEEN_TRIMS = 8  # dropped programs; a trim takes some 10 ms, a compilation more
 _BETWEEN_LOOKS = 8  # new programs; a look takes some 10 ms too
 _OPTIONS = {"xla_cpu_use_fusion_emitters": False}  # half the time to compile, and kernels that run no slower
-_HASTY = {**_OPTIONS, "xla_backend_optimization_level": 1}  # level 0 breaks derivatives of `jnp.maximum`
+_HASTY = {**_OPTIONS, "xla_backend_optimization_level": 1}
+_ROUGH = {**_OPTIONS, "xla_backend_optimization_level": 0}  # breaks derivatives of `jnp.maximum`
 
 
 @contextmanager
@@ -303,9 +304,8 @@ def compiled(fn: Callable[P, T], options: dict[str, Any] = _OPTIONS) -> Callable
     return call  # pyright: ignore
 
 
-def compiled_hastily(fn: Callable[P, T]) -> Callable[P, T]:
-    """`fn` for a look before or after a run, compiled fast: it runs slower."""
-    return compiled(fn, _HASTY)
+compiled_hastily = functools.partial(compiled, options=_HASTY)  # for a look before or after a run: it runs slower
+compiled_roughly = functools.partial(compiled, options=_ROUGH)  # for an estimate by which something is chosen
 
 
 def blank(fn: Callable[P, T]) -> Callable[P, T]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-_FEWEST, _SMALL = 8, 64  # coordinates: fewer are not shared, factors of more are large enough to be
+_FEWEST, _SMALL = 8, 512  # coordinates: fewer are not shared, factors of more are large enough to be
 
 _lock = threading.Lock()
 _running = 0

@@ -26,7 +26,7 @@ from carom.methods.spark.linking import Links, links
 from carom.methods.spark.stages import StageEquations, Unknowns
 from carom.names import register
 from carom.plain import found_field
-from carom.running.compiled import compiled, compiled_hastily
+from carom.running.compiled import compiled, compiled_roughly
 from carom.solvers.newton import Newton, Root
 from carom.state import Info, State, Status, Step
 from carom.systems.consistent import constraint_residuals
@@ -333,7 +333,7 @@ def followed(state: State, M: np.ndarray, D: np.ndarray, f: np.ndarray, c: np.nd
     return scale if np.isfinite(scale) else 0.0
 
 
-@compiled_hastily
+@compiled_roughly
 def _rates(system: System, state: State) -> tuple[Array, ...]:
     """Mass, derivatives of forces by rates and velocities, of rates by coordinates; terms of the accelerations."""
     t, q, v = state.t, state.q, state.v
