@@ -57,7 +57,7 @@ class Search(eqx.Module):
     @classmethod
     def of(cls, sweeps: AbstractSweeps, P: Array) -> Search:
         """At a start."""
-        x, none = sweeps.start(P), jnp.zeros((), jnp.int32)
+        x, none = sweeps.trusted(sweeps.start(P)), jnp.zeros((), jnp.int32)
         now = sweeps.residual(x)
         return cls(Path.of(x), x, now, jnp.fmin(now, jnp.inf), none, none)
 

@@ -44,11 +44,15 @@ class BodySweeps(AbstractSweeps):
         return cls(W, tuple(found), problem.diagonal, root_M, _IMPULSES * jnp.max(alone, initial=0.0))
 
     def start(self, P: Array) -> Iterate:
-        """Impulses in blocks, and the velocities they bring about; none where contacts press against each other."""
-        blocks, u = self._with_velocities(tuple(group.gathered(jnp.sqrt(self.diagonal) * P) for group in self.groups))
+        """Impulses in blocks, and the velocities they bring about."""
+        return self._with_velocities(tuple(group.gathered(jnp.sqrt(self.diagonal) * P) for group in self.groups))
+
+    def trusted(self, x: Iterate) -> Iterate:
+        """None where contacts press against each other: what a squeeze left is no guess."""
+        blocks, u = x
         carried = jnp.sum(jnp.sqrt(jnp.sum((self.root_M * u) ** 2, axis=1)))
-        squeezed = jnp.max(jnp.abs(P), initial=0.0) > _LOADS * carried
-        return jax.tree.map(lambda x: jnp.where(squeezed, 0.0, x), (blocks, u))
+        pressed = reduce(jnp.maximum, (jnp.max(jnp.abs(P), initial=0.0) for P in jax.tree.leaves(blocks)))
+        return jax.tree.map(lambda x: jnp.where(pressed > _LOADS * carried, 0.0, x), x)
 
     def sweep(self, x: Iterate, old: Iterate, beta: Array) -> tuple[Iterate, Iterate, Array, Array]:
         """After all colours, one after the other."""

@@ -16,6 +16,10 @@ class AbstractSweeps(eqx.Module):
     def start(self, P: Array) -> Any:
         """What rounds work on, from the impulses of a problem."""
 
+    def trusted(self, x: Any) -> Any:
+        """The same as the guess of a search."""
+        return x
+
     @abc.abstractmethod
     def sweep(self, x: Any, old: Any, beta: Array) -> tuple[Any, Any, Array, Array]:
         """What a round makes of y = x + beta (x - old), then x, |y - new|^2, and (y - new) . (new - x)."""
