@@ -60,6 +60,18 @@ def test_the_derivatives_of_a_bouncing_ball_are_those_of_the_closed_form(ball, p
     assert np.max(np.abs(reverse - forward)) <= 1e-12 * np.max(np.abs(slopes))
 
 
+@pytest.mark.parametrize("velocity", [-1.0, 0.0, 0.5])
+def test_what_starts_under_the_surface_hits_as_soon_as_it_falls(ball, velocity):
+    """Where it is: at once, or at the apex of its flight. No surface makes it late."""
+    p = jnp.asarray([-0.1, velocity, 0.8, 9.81])
+    truth, slopes = jax.value_and_grad(lambda p: p[0] + 0.5 * jnp.maximum(p[1], 0.0) ** 2 / p[3])(p)
+    value, forward, reverse, status = ball(p, 0.9, 1 / 128)
+    assert status == carom.Status.OK
+    assert abs(value - truth) <= 1e-10
+    assert np.max(np.abs(forward - slopes)) <= 1e-8
+    assert np.max(np.abs(reverse - forward)) <= 1e-12
+
+
 @pytest.mark.slow
 def test_too_few_steps_give_nan_and_a_status(ball):
     value, forward, reverse, status = ball(_BALL, 0.9, 1e-3)

@@ -117,6 +117,22 @@ def test_a_start_that_leaves_the_joints_as_numbers_change_is_refused(build):
         carom.sensitivity(build, {"number": 1.0}, carom.Spark(2), t1=0.1, h=0.01)
 
 
+@pytest.mark.parametrize(
+    ("integrand", "jumps"), [(jnp.sign, True), pytest.param(jnp.abs, False, marks=pytest.mark.slow)]
+)
+def test_an_integrand_that_jumps_inside_a_step_is_warned_of(integrand, jumps):
+    """The oscillator passes zero once; the integral of its sign changes by twice the change of that time."""
+    along = {"side": carom.Integral(lambda q: integrand(q[0]))}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = carom.gradient(
+            lambda state, along: along["side"], _oscillator, _P, _METHOD, t1=1.0, h=0.05, along=along, check=False
+        )
+    texts = [str(one.message) for one in told]
+    assert [("'side' jumps inside a step at t = 0.82" in text) for text in texts] == [True] * jumps
+    assert len(found.warnings) == jumps
+
+
 def test_a_run_that_fails_on_its_way_says_where_and_how_far_it_got():
     def build(a):
         return carom.System(1.0, lambda q, p: -p["a"] * q[0] ** 4, params={"a": a}), carom.State([1.0], [1.0])
@@ -248,6 +264,27 @@ def test_a_derivative_by_friction_that_is_exactly_zero_is_warned_of(mu, warned):
     turned = 9.81 * (1 - np.cos(4.0) - 2 * (1 + np.cos(4.0)))  # mu g pulls back, and forth from t = pi on
     assert any("['mu'] makes friction that is exactly zero" in str(one.message) for one in told) is warned
     assert warned or found.jacobian.q["mu"][0] == pytest.approx(turned, abs=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("change", "moved"),
+    [
+        ({}, ["height"]),  # raised it falls and hits, lowered it is pressed into the floor
+        ({"gravity": -1.0}, ["height", "velocity"]),  # thrown up it leaves, thrown down it bounces
+        ({"velocity": 1.0}, []),
+        ({"height": 0.1}, []),
+    ],
+)
+def test_a_start_on_the_surface_has_a_derivative_on_either_side_of_it(change, moved):
+    numbers = {"height": 0.0, "velocity": 0.0, "gravity": 9.81} | change
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        method = carom.EventCapturing(carom.explicit(4))
+        found = carom.gradient(
+            lambda s: s.q[0], carom.models.bouncing_ball, numbers, method, t1=0.25, h=0.01, check=False
+        )
+    assert [text.split("'")[1] for text in found.warnings if "touches at the start" in text] == moved
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -24,9 +24,22 @@ _PARTS = 4  # of a step, in each of which a peak is looked for
 _CORNERED = 1e-10  # of an integral over a step: where two formulas differ by more, there may be a corner
 _RESOLVED = 1e-15  # of it: so much is rounding
 _MOST_CUTS, _HALVINGS = 14, 45
+_BESIDE = 1e-12  # of a step: so near a corner's place both of its sides are looked at
+_JUMP = 1e-5  # of the mean of a function: where it changes by so much there, it jumps
 
 
 OfTime = Callable[[Array], Array]
+
+
+class Sofar(NamedTuple):
+    """A number that was gathered, and when its function last jumped inside a step; infinite if never."""
+
+    number: Array
+    jumped: Array
+
+    def with_number(self, number: Array) -> Sofar:
+        """The same with another number."""
+        return Sofar(number, self.jumped)
 
 
 class AbstractAlong(eqx.Module):
@@ -38,15 +51,15 @@ class AbstractAlong(eqx.Module):
         self.f = user_function(f, f"{type(self).__name__}: f", ("t", "q", "v"), ("q", "v"), ("q",))
 
     @abc.abstractmethod
-    def init(self, system: System, state: State) -> Array:
+    def init(self, system: System, state: State) -> Sofar:
         """The number at the start."""
 
     @abc.abstractmethod
-    def after(self, sofar: Array, value: OfTime, still: OfTime, a: Array, b: Array) -> Array:
+    def after(self, sofar: Sofar, value: OfTime, still: OfTime, a: Array, b: Array) -> Sofar:
         """The number after a step from a to b on which the function is `value`, and without derivative `still`."""
 
     @abc.abstractmethod
-    def across(self, sofar: Array, before: Array, behind: Array, width: Array) -> Array:
+    def across(self, sofar: Sofar, before: Array, behind: Array, width: Array) -> Sofar:
         """The number after an impact that takes next to no time, with the function on both sides of it."""
 
     def check(self, name: str, system: System, state: State) -> None:
@@ -60,36 +73,39 @@ class AbstractAlong(eqx.Module):
 class Integral(AbstractAlong):
     """The integral over time of `f(t, q, v)`, `f(q, v)` or `f(q)`, by Gauss' formula of order 6 on every step.
 
-    A step in which f has corners, such as those of abs, is cut there. Where f jumps inside a step, the derivative is
-    that without the jump.
+    A step in which f has corners, such as those of abs, is cut there. So is one in which f jumps; the derivative lacks
+    how the time of the jump changes, of which `carom.gradient` warns.
 
     Example:
         >>> along = {"work": carom.Integral(lambda q, v, p: p["damping"] * v[0] ** 2)}
         >>> carom.gradient(lambda state, along: along["work"], build, parameters, method, t1=1.0, h=0.01, along=along)
     """
 
-    def init(self, system: System, state: State) -> Array:
+    def init(self, system: System, state: State) -> Sofar:
         """Nothing yet."""
         del system, state
-        return jnp.zeros(())
+        return Sofar(jnp.zeros(()), jnp.asarray(jnp.inf))
 
-    def after(self, sofar: Array, value: OfTime, still: OfTime, a: Array, b: Array) -> Array:
+    def after(self, sofar: Sofar, value: OfTime, still: OfTime, a: Array, b: Array) -> Sofar:
         """One more step."""
         start, end = jax.lax.stop_gradient((a, b))
         scale = _gauss(lambda t: jnp.abs(still(t)), start, end)
 
-        def cut() -> Array:
-            parts = (_cuts(still, start, end, scale) - start) / (end - start)
-            times = a + (b - a) * parts
-            return jnp.sum(jax.lax.map(lambda ends: _gauss(value, *ends), (times[:-1], times[1:])))
+        def cut() -> Sofar:
+            cuts = _cuts(still, start, end, scale)
+            times = a + (b - a) * ((cuts - start) / (end - start))
+            jumps = _jumps(still, cuts, scale)
+            jumped = jnp.where(jnp.any(jumps), cuts[1:-1][jnp.argmax(jumps)], sofar.jumped)
+            return Sofar(jnp.sum(jax.lax.map(lambda ends: _gauss(value, *ends), (times[:-1], times[1:]))), jumped)
 
         cornered = _rest(still, start, end) > _CORNERED * scale
-        return sofar + jax.lax.cond(cornered, cut, lambda: _gauss(value, a, b))
+        more = jax.lax.cond(cornered, cut, lambda: sofar.with_number(_gauss(value, a, b)))
+        return more.with_number(sofar.number + more.number)
 
-    def across(self, sofar: Array, before: Array, behind: Array, width: Array) -> Array:
+    def across(self, sofar: Sofar, before: Array, behind: Array, width: Array) -> Sofar:
         """As long as the impact is late."""
         del behind
-        return sofar + width * before
+        return sofar.with_number(sofar.number + width * before)
 
 
 def _by(nodes: np.ndarray, weights: np.ndarray, value: OfTime, a: Array, b: Array) -> Array:
@@ -125,6 +141,14 @@ def _cuts(value: OfTime, a: Array, b: Array, scale: Array) -> Array:
     return jax.lax.while_loop(goes_on, once, (jnp.zeros((), jnp.int32), times, rests(times)))[1]
 
 
+def _jumps(value: OfTime, cuts: Array, scale: Array) -> Array:
+    """At which of the inner ones of these times a function jumps, not only its slope."""
+    begin, width = cuts[0], cuts[-1] - cuts[0]
+    sides = jnp.stack([jnp.maximum(cuts[1:-1] - _BESIDE * width, begin), cuts[1:-1] + _BESIDE * width])
+    before, behind = jax.lax.map(value, sides.ravel()).reshape(2, -1)
+    return (jnp.abs(behind - before) * width > _JUMP * scale) & (cuts[1:-1] + _BESIDE * width < cuts[-1])
+
+
 def _corner(value: OfTime, low: Array, high: Array, small: Array) -> Array:
     """Where a function has its worst corner."""
 
@@ -148,11 +172,11 @@ class Peak(AbstractAlong):
         >>> along = {"force": carom.Peak(lambda q, p: p["stiffness"] * jnp.maximum(q[-2] - q[-1], 0.0) ** 1.5)}
     """
 
-    def init(self, system: System, state: State) -> Array:
+    def init(self, system: System, state: State) -> Sofar:
         """That of the start."""
-        return number_at(self.f, system, state)
+        return Sofar(number_at(self.f, system, state), jnp.asarray(jnp.inf))
 
-    def after(self, sofar: Array, value: OfTime, still: OfTime, a: Array, b: Array) -> Array:
+    def after(self, sofar: Sofar, value: OfTime, still: OfTime, a: Array, b: Array) -> Sofar:
         """The end, or a higher place inside: the top of the cubic through values and slopes of a part of the step."""
         del still
         grid = a + (b - a) * np.linspace(0.0, 1.0, _PARTS + 1)
@@ -169,9 +193,9 @@ class Peak(AbstractAlong):
         _, slope = jax.jvp(value, (times[best],), (jnp.ones_like(b),))  # zero at a peak, but for the cubic's error
         time = jnp.clip(times[best] - jnp.where(bends[best] < 0, slope / bends[best], 0.0), a, b)
         part = jax.lax.stop_gradient((time - a) / (b - a))
-        return jnp.maximum(sofar, value(a + part * (b - a)))
+        return sofar.with_number(jnp.maximum(sofar.number, value(a + part * (b - a))))
 
-    def across(self, sofar: Array, before: Array, behind: Array, width: Array) -> Array:
+    def across(self, sofar: Sofar, before: Array, behind: Array, width: Array) -> Sofar:
         """The higher one; nothing is between both sides."""
         del before, width
-        return jnp.maximum(sofar, behind)
+        return sofar.with_number(jnp.maximum(sofar.number, behind))

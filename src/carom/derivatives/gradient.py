@@ -174,7 +174,9 @@ def _loss(loss: Any, asked: Asked, numbers: Any, line: Line) -> tuple[Array, tup
         course, state = course_with(asked, numbers)
         carry = carry_with(course, state, Line(x, line.i))
         state = ended(course, carry)[0]
-        return jnp.asarray(loss(state) if course.along is None else loss(state, carry.kept.along))
+        if course.along is None:
+            return jnp.asarray(loss(state))
+        return jnp.asarray(loss(state, {name: sofar.number for name, sofar in carry.kept.along.items()}))
 
     return jax.value_and_grad(value, (0, 1))(numbers, line.x)
 

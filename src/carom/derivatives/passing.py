@@ -15,7 +15,7 @@ from carom.derivatives.asked import Asked, built, carry_with, course_with, scale
 from carom.derivatives.final import ended, refusal
 from carom.derivatives.until import Event
 from carom.derivatives.walk import Line, first_carry, walk
-from carom.derivatives.watch import Watch, doubts
+from carom.derivatives.watch import Watch, doubts, jets
 from carom.methods.base import Derivative
 from carom.running.compiled import compiled, needed_rescue, remember_rescue, split
 from carom.running.progress import Progress
@@ -23,17 +23,22 @@ from carom.running.signals import look
 from carom.state import SimulationError, State, Status
 from carom.systems.system import System
 
+_TOUCHING = 1e-10  # gaps this small beside coordinates, and their rates beside velocities, are none
 _UNKNOWN = 1e-6  # of the coordinates: their error where nothing is known about it
 
 
 class Passed(NamedTuple):
-    """A run: of what, the lines before its chunks and at the end, ways back through the first ones, what was seen."""
+    """A run: of what, the lines before its chunks and at the end, ways back through the first ones, what was seen.
+
+    `jumps` are the functions gathered along it that jumped inside a step, with a time of that.
+    """
 
     asked: Asked
     lines: list[Line]
     ways: list[Any]
     watch: Watch
     end: tuple[State, dict[str, float] | None]
+    jumps: dict[str, float]
     steps: int
 
 
@@ -74,8 +79,9 @@ def _passed(asked: Asked, numbers: Any, biased: bool, bar: Progress, begun: floa
     if not biased and method.derivative is not Derivative.EXACT and int(watch.events):
         msg = refusal(built(asked.build, numbers)[0], method)
         raise ValueError(f"{msg} ({int(watch.events)} contact events happened in this run)")  # noqa: EM102
-    along = None if along is None else {name: float(x) for name, x in along.items()}
-    return Passed(asked, lines, ways, watch, (state, along), int(steps))
+    gathered = None if along is None else {name: float(sofar.number) for name, sofar in along.items()}
+    jumps = {name: float(sofar.jumped) for name, sofar in (along or {}).items() if np.isfinite(sofar.jumped)}
+    return Passed(asked, lines, ways, watch, (state, gathered), jumps, int(steps))
 
 
 def raise_failure(asked: Asked, status: Status, state: State, steps: int) -> NoReturn:
@@ -152,27 +158,57 @@ def told_of(asked: Asked, numbers: Any, run: Passed, rough: Passed | None) -> li
     told = doubts(run.watch, end, gaps if ends_there else np.zeros(0), error, float(asked.t1) - t0, t0, ends_there)
     if rough is not None and int(rough.watch.order) != int(run.watch.order):
         told.append("a coarser run has other events, or in another order: the derivative may be another one nearby")
-    return (
-        told
-        + [
-            f"{name} makes friction that is exactly zero now, whose direction is not known where slip turns round: the "
-            f"derivative by it may be wrong"
-            for name in _changing_zeros(asked, numbers, system, _frictions)
-        ]
-        + [
+    friction, restitution = (lambda system, _, of=of: of(system) for of in (_frictions, _restitutions))
+    told += [
+        f"{name} makes friction that is exactly zero now, whose direction is not known where slip turns round: the "
+        f"derivative by it may be wrong"
+        for name in _movers(asked, numbers, friction, lambda values: values == 0)
+    ]
+    if isinstance(asked.until, Event) and asked.until.kind == "closes":
+        told += [
             f"{name} makes a restitution that is exactly zero now: that the contact would close later is left out"
-            for name in _changing_zeros(asked, numbers, system, _restitutions)
-            if isinstance(asked.until, Event) and asked.until.kind == "closes"
+            for name in _movers(asked, numbers, restitution, lambda values: values == 0)
         ]
-    )
+    told += [
+        f"the integrand of '{name}' jumps inside a step at t = {t0 + t:.6g}: the derivative lacks how that time changes"
+        for name, t in run.jumps.items()
+    ]
+    return told + [
+        f"{name} opens or presses a contact that touches at the start: the derivative is that of one side"
+        for name in _opening(asked, numbers)
+    ]
 
 
-def _changing_zeros(asked: Asked, numbers: Any, system: System, of: Callable[[System], Array]) -> list[str]:
-    """The parameters that change coefficients `of` the system which are zero."""
-    if np.all(np.asarray(of(system)) != 0):
+def _opening(asked: Asked, numbers: Any) -> list[str]:
+    """The parameters that open contacts which touch at the start, or throw those that leave it at once."""
+    system, state = built(asked.build, numbers)
+    if system.contacts is None or np.all(np.asarray(system.gaps(state.t, state.q)) > _touch(state.q)):
         return []
-    values, pull = jax.vjp(lambda numbers: of(built(asked.build, numbers)[0]), numbers)
-    moving = jax.tree_util.tree_leaves_with_path(pull(jnp.where(values == 0, 1.0 + jnp.arange(values.size), 0.0))[0])
+    gap, rate, bend = (np.asarray(x) for x in jets(system, state))
+    touches, falls = np.abs(gap) <= _touch(state.q), rate <= _touch(state.v)
+    rests = touches & falls
+    leaves = (touches | (gap < 0)) & falls & (rate >= -_touch(state.v)) & (bend > 0)
+
+    def ways(system: System, state: State) -> Array:
+        return jnp.concatenate(jets(system, state)[:2])
+
+    return _movers(asked, numbers, ways, lambda _: np.concatenate([rests, leaves]))
+
+
+def _touch(x: Array) -> float:
+    """How much of a gap or its rate is none, beside coordinates or velocities."""
+    return _TOUCHING * (1.0 + float(np.max(np.abs(x))))
+
+
+def _movers(
+    asked: Asked, numbers: Any, of: Callable[[System, State], Array], which: Callable[[Array], Any]
+) -> list[str]:
+    """The parameters that change those numbers `of` system and start at which the derivative is in doubt."""
+    doubtful = np.asarray(which(of(*built(asked.build, numbers))))
+    if not doubtful.any():
+        return []
+    values, pull = jax.vjp(lambda numbers: of(*built(asked.build, numbers)), numbers)
+    moving = jax.tree_util.tree_leaves_with_path(pull(jnp.where(doubtful, 1.0 + jnp.arange(values.size), 0.0))[0])
     return [f"parameters{jax.tree_util.keystr(path)}" for path, x in moving if np.any(np.asarray(x) != 0)]
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
 
-from carom.derivatives.along import AbstractAlong
+from carom.derivatives.along import AbstractAlong, Sofar
 from carom.derivatives.lines import Line, bare
 from carom.derivatives.tape import Columns, Steps
 from carom.derivatives.until import AbstractUntil, Left, hits
@@ -51,7 +51,7 @@ class Gathered(NamedTuple):
     """What a course remembers beside the carry: what is left to come before its end, numbers on the way, and doubts."""
 
     left: Left | None
-    along: dict[str, Array] | None
+    along: dict[str, Sofar] | None
     watch: Watch | None
 
 
@@ -91,7 +91,7 @@ def one_step(course: Course, carry: Carry) -> Carry:
     return eqx.tree_at(lambda c: c.kept, new, Gathered(left, along, watch), is_leaf=lambda x: x is None)
 
 
-def _gathered(course: Course, old: Carry, new: Carry, end: Array, row: Row) -> dict[str, Array]:
+def _gathered(course: Course, old: Carry, new: Carry, end: Array, row: Row) -> dict[str, Sofar]:
     """The numbers along the way after a step of which the part up to `end` counts."""
     step = (course.problem.system.since(old.epoch), course.problem.method, old.state, new.state, row)
 
@@ -99,14 +99,14 @@ def _gathered(course: Course, old: Carry, new: Carry, end: Array, row: Row) -> d
         between = inside_step(*step)
         return lambda t: number_at(a.f, step[0], between(t))
 
-    def over(a: AbstractAlong, sofar: Array) -> Array:
+    def over(a: AbstractAlong, sofar: Sofar) -> Sofar:
         return a.after(sofar, along(a, step), along(a, held(step)), old.state.t, end)
 
-    def across(a: AbstractAlong, sofar: Array) -> Array:
+    def across(a: AbstractAlong, sofar: Sofar) -> Sofar:
         before, behind = (number_at(a.f, step[0], state) for state in (old.state, new.state))
         return a.across(sofar, before, behind, end - old.state.t)
 
-    def after(way: Callable[[AbstractAlong, Array], Array]) -> dict[str, Array]:
+    def after(way: Callable[[AbstractAlong, Sofar], Sofar]) -> dict[str, Sofar]:
         return {name: way(a, old.kept.along[name]) for name, a in (course.along or {}).items()}
 
     return jax.lax.cond(hits(step[0], old.state, row), lambda: after(across), lambda: after(over))

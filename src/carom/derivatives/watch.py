@@ -18,6 +18,7 @@ _FAR = 300.0  # times the error of a gap: an impact that would go so deep, or a 
 _SOON = 8.0  # times the depth of an impact: one after another of its contact by so little is no graze, but bounces on
 _COUPLED = 1e-9  # of the diagonal of the Delassus matrix
 _SAME_TIME = 1e-6  # of the run
+_STILL = 1e-12  # of the velocities: rates this small are rounding
 
 
 class Watch(eqx.Module):
@@ -81,13 +82,14 @@ class Watch(eqx.Module):
         depth = 0.5 * rate**2 / jnp.maximum(jnp.abs(bend), 1e-290)
         again = bounced & (since * jnp.abs(rate) < _SOON * depth)
         depth = jnp.where(bounced & ~again, depth, jnp.inf)
-        turned = (mode != CONSTRAINT) & ~self.closed & ~pressed & (rate < 0) & (rate1 >= 0)
+        at = contact_rows(system, a.t, a.q, a.v)
+        W = at.W.dense()[:n]
+        falls = rate < -_STILL * jnp.max(jnp.abs(W), initial=0.0) * jnp.max(jnp.abs(a.v))
+        turned = (mode != CONSTRAINT) & ~self.closed & ~pressed & falls & (rate1 >= 0)
         low = lowest(gap, gap1, (b.t - a.t) * rate, (b.t - a.t) * rate1)
         miss = jnp.where(turned, jnp.maximum(low, 0.0), jnp.inf)
         hits = (rate < 0) & pressed & ~self.closed & (gap <= jnp.maximum(jnp.min(gap), 0.0) + 1e-9)
         hits = hits & jnp.any(bounced)
-        at = contact_rows(system, a.t, a.q, a.v)
-        W = at.W.dense()[:n]
         G = W @ jax.vmap(lambda w: system.mass_solve(a.t, a.q, w))(W).T
         coupled = jnp.abs(G) > _COUPLED * jnp.sqrt(jnp.abs(jnp.outer(jnp.diag(G), jnp.diag(G))))
         others = coupled & ~jnp.asarray(np.eye(n, dtype=bool))

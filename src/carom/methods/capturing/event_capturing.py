@@ -314,7 +314,7 @@ class EventCapturing(AbstractMethod):
         laws, n, last = modes.laws, modes.laws.contacts, now.memory.last
         taking_part = modes.closed | now.located
         taking_part = fastest(start.point, taking_part) if self.impacts == "sequential" else taking_part
-        impacts = Impacts(system, state, start, now.located)
+        impacts = Impacts(system, state, start, now.located, window)
         state = before_impact(impacts)
         state = state.moved(state.t, state.q, start.point.held_still(state.v, modes.held))
         impact = theta_step(system, state, window, self.theta, taking_part, jnp.zeros(laws.rows), self.solver)

@@ -16,6 +16,7 @@ from carom.methods.capturing.active_set import Coefficients, Motion, Piece, smoo
 from carom.methods.capturing.location import LOOKS, Aim, Found, Search, Trial, after_trial, crossing, dip
 from carom.methods.capturing.margins import Margins, forces_left, margins
 from carom.methods.capturing.modes import Modes
+from carom.methods.capturing.timing import beneath
 from carom.solvers.roots import Expanded, rarely, repeated, rooted
 from carom.state import State
 from carom.systems.system import System
@@ -114,14 +115,21 @@ def _with_derivative(found: Found, given: tuple[Hunt, Array, Array], still: tupl
     at, rates = about.value, about.along(jnp.ones_like(tau))
     trial = _moved(at, about.changes(jnp.zeros_like(tau)), 1.0)
     _, first = crossing(found.search, found.trial, fixed.aim)
-    last = jnp.argmax(jnp.where(first, -at.margins.value / jnp.where(first, rates.margins.value, 1.0), -jnp.inf))
+    gap, rate, n = at.margins.value, at.margins.rate, at.margins.contacts
+    turns = at.margins.gaps & beneath(gap, rate, at.piece.q, fixed.aim.window)  # they have no gap to close
 
-    def reached(hunt: Hunt, margins: Margins) -> Array:
-        place = jnp.where(margins.gaps, -hunt.aim.lead, 0.25 * hunt.aim.window)
-        times = place - margins.value / jnp.where(first, rates.margins.value, 1.0)
+    def value(trial: Trial) -> Array:
+        return jnp.where(turns, jnp.pad(trial.at.point.gamma[:n], (0, turns.size - n)), trial.margins.value)
+
+    slope = jnp.where(first, value(rates), 1.0)
+    last = jnp.argmax(jnp.where(first, -value(at) / slope, -jnp.inf))
+
+    def reached(hunt: Hunt, trial: Trial) -> Array:
+        place = jnp.where(trial.margins.gaps, -hunt.aim.lead, 0.25 * hunt.aim.window)
+        times = place - value(trial) / slope
         return jnp.where(jnp.any(first), times[last], hunt.longest)
 
-    longer = reached(hunt, trial.margins) - reached(fixed, at.margins)  # zero, but for its derivative
+    longer = reached(hunt, trial) - reached(fixed, at)  # zero, but for its derivative
     return eqx.tree_at(lambda f: f.trial, found, _moved(trial, rates, longer))
 
 

@@ -3,7 +3,8 @@ r"""Events that come earlier or later when numbers change: shifts that are zero,
 An event happens where its margin m vanishes. When a number changes, it comes later by `delta = -dm / m'`. The state
 (t, q, v) before the event is therefore moved along the flow by delta; what follows begins so much later. Behind the
 event that is the saltation matrix. Contacts that hit in the same critical step have delays of their own: the first is
-that of the whole state, the others move what their own impulses change, and move it back afterwards.
+that of the whole state, the others move what their own impulses change, and move it back afterwards. Contacts far under
+their surface, those of a start in penetration, hit as soon as they fall: no surface makes them late.
 """
 
 from __future__ import annotations
@@ -21,19 +22,29 @@ from carom.solvers.roots import rooted
 from carom.state import State
 from carom.systems.system import System
 
+_PASSED = 8.0  # critical steps: a contact that has passed its surface so long ago was under it before
+_UNDER = 1e-10  # of the coordinates: gaps are known to so much
+
+
+def beneath(gap: Array, rate: Array, q: Array, window: Array) -> Array:
+    """Contacts that were under their surface before this event."""
+    return gap < -_PASSED * window * jnp.abs(rate) - _UNDER * jnp.max(jnp.abs(q))
+
 
 class Impacts(eqx.Module):
-    """Contacts that are about to hit, in the motion before."""
+    """Contacts that are about to hit, in the motion before; `window` is the length of the critical step."""
 
     system: System
     state: State
     before: Motion
     located: Array
+    window: Array
 
     @property
     def falling(self) -> Array:
         """Those that have a time of impact."""
-        return self.located & (self.before.point.gamma[: self.located.size] < 0)
+        gap, rate = self.before.point.gap, self.before.point.gamma[: self.located.size]
+        return self.located & (rate < 0) & ~beneath(gap, rate, self.state.q, self.window)
 
     def delays(self, still: Impacts) -> Array:
         """How much later they hit than without a change: zero."""
