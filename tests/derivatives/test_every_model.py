@@ -101,6 +101,7 @@ def test_reverse_is_forward_and_forward_the_difference_of_runs(model, system, st
         with pytest.raises(ValueError, match="final_state does not take"):
             carom.final_state(system, state, method, t1=1.0, h=h)
         return
+    method = method.tuned(system, state, h)  # as `gradient` does where numbers are known
     numbers, program = program_of(system, state, method, h)
     direction = some_direction(model, numbers)
     with warnings.catch_warnings():

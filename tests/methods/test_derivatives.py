@@ -15,6 +15,7 @@ from carom.methods.capturing.modes import Modes
 from carom.solvers.contact_laws import Laws
 from carom.solvers.contact_problem import ContactProblem
 from carom.solvers.directions import DelassusMap, DenseDirections
+from carom.solvers.newton import AbstractEquations, Settled, by_updates, newton
 from carom.state import Info, Step
 
 _SIZE = 1e-4  # of the differences
@@ -211,3 +212,34 @@ def test_every_loop_of_unknown_length_in_methods_and_solvers_is_one_that_has_a_d
     assert len(sources) > 40
     bare = [path.name for path in sources if path.name not in own and "while_loop" in path.read_text()]
     assert not bare, "use carom.solvers.roots.rooted or repeated"
+
+
+class Sheared(AbstractEquations):
+    """(1 - N) x = b, with directions that do not know N: changes of x grow before they vanish, or for ever."""
+
+    N: jax.Array
+    b: jax.Array
+
+    @property
+    def exact(self):
+        return False
+
+    def residual(self, x):
+        return x - self.N @ x - self.b, x
+
+    def direction(self, x, r):
+        return r
+
+    def size(self, d, x):
+        return jnp.max(jnp.abs(d))
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_a_root_by_rough_directions_has_its_derivative_though_their_changes_grow_at_first(transposed):
+    def root(b, N):
+        return newton(Sheared(N, b), b, 50, by_updates(Settled(1e-15, 1e-9, 0.1))).x
+
+    N, b = jnp.array([[0.1, 9.0, 3.0], [0.0, 0.1, 8.0], [0.0, 0.0, 0.1]]), jnp.array([1.0, 2.0, 3.0])
+    jacobian = (jax.jacrev if transposed else jax.jacfwd)(root)
+    assert np.allclose(jacobian(b, N), np.linalg.inv(np.eye(3) - N), rtol=1e-13)
+    assert np.isnan(jacobian(b, N.at[0, 0].set(1.5))).any()  # not a number that was not found

@@ -129,8 +129,7 @@ def _refuse_start(build: Callable[..., Any], parameters: Any, state: State) -> N
     if not (same and max(float(x) for x in defects) <= _SAME_START):
         msg = (
             "the start that build makes does not fulfil the constraints where its parameters are not known yet, or "
-            "leaves them when they change. A Mechanism moves bodies to where its joints hold, and makes velocities "
-            "fit, for known numbers only: compute places and velocities that fit in build"
+            "leaves them when they change: compute places and velocities that fit in build (a carom.Mechanism does)"
         )
         raise ValueError(msg)
 

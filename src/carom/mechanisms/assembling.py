@@ -14,6 +14,7 @@ from carom.mechanisms.holding import Holding, Rolling
 from carom.mechanisms.joints import Joint
 from carom.mechanisms.poses import Normalised, rate
 from carom.running.compiled import compiled_hastily
+from carom.solvers.roots import held
 
 _STEPS = 100
 _HELD = 1e-12  # largest residual of joints that hold, relative to the size of the mechanism
@@ -56,6 +57,28 @@ def assembled(holding: Holding, joints: Sequence[Joint], spans: Sequence[slice],
     u = u - np.linalg.lstsq(C, np.asarray(_rows(holding, rolling, jnp.asarray(q), jnp.asarray(u))[2]), rcond=_RANK)[0]
     u = np.where(np.abs(u) <= _ROUNDING * np.abs(v).max(), 0.0, u)
     return q, u, int(np.sum(values > _RANK * values.max(initial=0.0)))
+
+
+def assembled_unknown(holding: Holding, q: Array, v: Array) -> tuple[Array, Array]:
+    """The same pose and velocities where numbers are traced, with their derivatives; NaN where none is near."""
+    bodies, rolling = holding.bodies, holding.rolling
+    moved, q, v = _mover(bodies), jnp.asarray(q), jnp.asarray(v)
+    places = jnp.asarray(bodies.positions(q))[:, : 2 if bodies.dof == 3 else 3]
+    size = held(jnp.max(jnp.max(places, axis=0) - jnp.min(places, axis=0)) + 1.0)
+
+    def nearer(q: Array, _: None) -> tuple[Array, None]:
+        g, C, _ = _rows(holding, rolling, q, v)
+        step = -jnp.linalg.pinv(C[: g.size], rtol=_RANK) @ g
+        longest = held(jnp.max(jnp.abs(step)))
+        far = longest > _LONGEST * size
+        return moved(q, step * jnp.where(far, _LONGEST * size / jnp.where(far, longest, 1.0), 1.0)), None
+
+    q = jax.lax.scan(nearer, q, None, length=_STEPS)[0]
+    g, C, rates = _rows(holding, rolling, q, v)
+    onto = jnp.linalg.pinv(C, rtol=_RANK)
+    u = v - onto @ rates
+    there = jnp.max(jnp.abs(g), initial=0.0) <= _HELD * size
+    return jnp.where(there, q, jnp.nan), u - onto @ _rows(holding, rolling, q, u)[2]
 
 
 def _mover(bodies: Bodies):

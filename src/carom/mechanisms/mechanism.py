@@ -14,7 +14,7 @@ import numpy as np
 from carom.arguments import is_traced, names_of, numpy_for, plain_numbers
 from carom.bodies import Bodies
 from carom.mechanisms.acting import Damping, Elastic, Motors, Rubbing, Spring
-from carom.mechanisms.assembling import assembled
+from carom.mechanisms.assembling import assembled, assembled_unknown
 from carom.mechanisms.body import RigidBody
 from carom.mechanisms.building import corners, holding, lengths, limits, row_count
 from carom.mechanisms.equations import KINDS
@@ -90,7 +90,9 @@ class Mechanism:
         spans = [slice(a, b) for a, b in zip(ends, ends[1:])]
         self.rows = {joint.name: span for joint, span in zip(self.joints, spans)}
         self.rank = ends[-1]
-        if self.joints and not is_traced(q, v, held):
+        if self.joints and is_traced(q, v, held):
+            q, v = assembled_unknown(held, q, v)
+        elif self.joints:
             q, v, self.rank = assembled(held, self.joints, spans, q, v)
         self.freedom = v.size - self.rank
         self.state = State(q, v, t)

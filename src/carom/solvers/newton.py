@@ -101,6 +101,9 @@ _ENOUGH = 0.1  # tolerances: a residual this small leaves an error near rounding
 _ROUNDING = 1e3  # updates this many tolerances large that no longer shrink are rounding
 _REFINEMENTS = 100
 _REFINED = 1e-15
+_ROUGH, _PATIENCE = 1e-10, 5  # changes that no longer shrink are rounding under the first, and soon above it
+_HARDLY = 1e-3  # changes larger than this in the end: no solution was found
+_SMALLEST = 1e-290
 _FEW = 32  # unknowns of which the Jacobian is formed where a root is differentiated
 
 
@@ -140,26 +143,44 @@ def _added(x: Array, dx: Array) -> Array:
     return x + dx if eqx.is_inexact_array(x) else x
 
 
+class Refining(NamedTuple):
+    """A solution, its last relative change, the one before, the smallest, how many came since that, and how many."""
+
+    y: PyTree
+    change: Array
+    last: Array
+    best: Array
+    since: Array
+    k: Array
+
+
 def _refined(equations: AbstractEquations, x: PyTree, r: PyTree) -> PyTree:
-    """J^{-1} r by directions that only approximate it, repeated until nothing changes."""
+    """J^{-1} r by directions that only approximate it, repeated until nothing changes; NaN where changes do not shrink.
+
+    They may grow at first: where something turns fast, the second one was larger than the first.
+    """
 
     def along(d: PyTree) -> PyTree:
         return jax.jvp(lambda y: equations.residual(y)[0], (x,), (d,))[1]
 
     def solve(direction: Callable[[PyTree], PyTree], product: Callable[[PyTree], PyTree], b: PyTree) -> PyTree:
-        def goes_on(loop: tuple[PyTree, Array, Array, Array]) -> Array:
-            _, change, last, k = loop
-            return (change > 0) & (change < last) & (k < _REFINEMENTS)
+        def goes_on(loop: Refining) -> Array:
+            shrinks = loop.change < loop.last
+            patient = (loop.change > _ROUGH) & (loop.since < _PATIENCE)
+            return (loop.change > 0) & (shrinks | patient) & (loop.k < _REFINEMENTS)
 
-        def improve(loop: tuple[PyTree, Array, Array, Array]) -> tuple[PyTree, Array, Array, Array]:
-            y, last, _, k = loop
-            d = direction(jax.tree.map(jnp.subtract, b, product(y)))
-            y, change = jax.tree.map(jnp.add, y, d), _largest(d)
-            return y, jnp.where(change <= _REFINED * _largest(y), 0.0, change), last, k + 1
+        def improve(loop: Refining) -> Refining:
+            d = direction(jax.tree.map(jnp.subtract, b, product(loop.y)))
+            y = jax.tree.map(jnp.add, loop.y, d)
+            change = _largest(d) / jnp.maximum(_largest(y), _SMALLEST)
+            change = jnp.where(change <= _REFINED, 0.0, change)
+            since = jnp.where(change < loop.best, 0, loop.since + 1)
+            return Refining(y, change, loop.change, jnp.minimum(change, loop.best), since, loop.k + 1)
 
-        inf = jnp.asarray(jnp.inf)
-        first = direction(b)
-        return repeated(goes_on, improve, (first, _largest(first), inf, jnp.zeros((), jnp.int32)))[0]
+        one, none = jnp.asarray(1.0), jnp.zeros((), jnp.int32)
+        start = Refining(jax.tree.map(jnp.zeros_like, b), one, jnp.asarray(jnp.inf), jnp.asarray(jnp.inf), none, none)
+        end = repeated(goes_on, improve, start)
+        return jax.tree.map(lambda y: jnp.where(end.change <= _HARDLY, y, jnp.nan), end.y)
 
     def direction(b: PyTree) -> PyTree:
         return equations.direction(x, b)
