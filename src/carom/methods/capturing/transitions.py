@@ -5,6 +5,7 @@ from __future__ import annotations
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from carom.methods.capturing.active_set import Point, survey
@@ -14,6 +15,7 @@ from carom.methods.capturing.modes import Modes, by_row, lengths
 from carom.solvers.contact_problem import ContactProblem, contact_problem
 from carom.solvers.contact_solver import AbstractContactSolver
 from carom.solvers.directions import DenseDirections
+from carom.solvers.redundant import multipliers
 from carom.solvers.roots import moving_as
 from carom.state import State, Status
 from carom.systems.system import System
@@ -47,12 +49,14 @@ def after_piece(trial: Trial, modes: Modes, calm: Array, window: Array) -> tuple
 
 
 def steady(system: System, state: State, at: Point, modes: Modes) -> tuple[State, Point]:
-    """State and point with the derivative of those in which held laws do not begin to move.
+    """State and point with the derivative of those in which held contacts and friction do not begin to move.
 
     A contact that sticks at the start, given another velocity, stops within a time that falls with the change; held to
-    the end of the step it would drift: a derivative off by h. (Later steps begin still anyway.)
+    the end of the step it would drift: a derivative off by h. (Later steps begin still anyway.) Velocities that leave
+    bilateral constraints do so in the step too.
     """
-    v = at.held_still(state.v, modes.held)
+    laws = np.arange(at.laws.rows) < at.laws.rows - at.laws.bilateral
+    v = state.v - at.M_inv_W @ multipliers(at.G, jnp.where(laws, at.gamma, 0.0), modes.held)
     still = state.moved(state.t, state.q, v), survey(system, state.t, state.q, v)
     numbers, rest = eqx.partition((state, at), eqx.is_inexact_array)
     return eqx.combine(moving_as(numbers, eqx.filter(still, eqx.is_inexact_array)), rest)
