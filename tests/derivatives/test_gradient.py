@@ -314,6 +314,19 @@ def test_a_start_on_the_surface_has_a_derivative_on_either_side_of_it(change, mo
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("times", "warned"), [([0.5, 1.0, 1.2], True), ([0.5, 0.9, 1.2], False)])
+def test_an_event_at_a_time_of_save_at_is_warned_of(times, warned):
+    """The ball hits at t = 1."""
+    numbers, method = {"height": 1.0, "gravity": 2.0, "restitution": 0.5}, carom.EventCapturing(carom.explicit(4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = carom.sensitivity(
+            carom.models.bouncing_ball, numbers, method, t1=1.3, h=0.01, save_at=times, check=False
+        )
+    assert any("an event lies at a time of save_at" in text for text in found.warnings) == warned
+
+
+@pytest.mark.slow
 def test_a_closing_that_a_restitution_of_zero_would_delay_is_warned_of():
     numbers, closes = {"height": 1.0, "restitution": 0.0}, carom.Event(0, "closes")
     with pytest.warns(UserWarning, match=r"\['restitution'\] makes a restitution that is exactly zero"):

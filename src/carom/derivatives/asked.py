@@ -34,7 +34,7 @@ _TINY = 1e-300
 
 
 class Asked(NamedTuple):
-    """What a run is made of, and where it ends."""
+    """What a run is made of, where it ends, and the times at which states are wanted too."""
 
     build: Callable[..., tuple[System, State]]
     method: AbstractMethod
@@ -42,6 +42,7 @@ class Asked(NamedTuple):
     t1: Any
     until: Any = None
     along: Any = None
+    saves: Any = None
 
 
 def parameters_of(parameters: Any) -> Any:
@@ -138,7 +139,8 @@ def course_with(asked: Asked, parameters: Any) -> tuple[Course, State]:
     """The watched course and the start with these numbers, which may be traced."""
     system, state = built(asked.build, parameters)
     course = course_of(system, state, asked.method, asked.stepping, asked.t1, asked.until, asked.along)
-    course = eqx.tree_at(lambda c: c.problem.method, course, asked.method)._replace(watches=True)
+    saves = jnp.zeros(0) if asked.saves is None else asked.saves - course.instants[0]
+    course = eqx.tree_at(lambda c: c.problem.method, course, asked.method)._replace(watched=saves)
     refuse_closures(course)
     return course, state
 

@@ -73,6 +73,7 @@ def sensitivity(
     numbers, chosen = parameters_of(parameters), chosen_stepping(h, stepping)
     asked, _, _ = asked_for(build, numbers, method, chosen, t1, until, None)
     times = None if save_at is None else np.asarray(times_of(save_at))
+    asked = asked._replace(saves=times)
     most, less = whole(max_steps, "max_steps", 1), coarser(chosen)
     with deferred():
         run = passed(asked, numbers, allow_biased, Progress(), 0.0, 0)

@@ -36,7 +36,7 @@ _LONGEST = 8192  # steps of a chunk
 class Course(NamedTuple):
     """What stays the same on the way: the problem, its segments, where it ends before, and what is gathered.
 
-    One that `watches` sees what makes its derivative doubtful.
+    One that is `watched` sees what makes its derivative doubtful, at these times too, counted from the start.
     """
 
     problem: Problem
@@ -44,7 +44,7 @@ class Course(NamedTuple):
     instants: Any
     until: AbstractUntil | None = None
     along: dict[str, AbstractAlong] | None = None
-    watches: bool = False
+    watched: Any = None
 
 
 class Gathered(NamedTuple):
@@ -68,7 +68,7 @@ def first_carry(course: Course, state: State) -> Carry:
     system, state = course.problem.system.since(carry.epoch), carry.state
     left = None if course.until is None else course.until.init(system, state, course.ends[-1])
     along = None if course.along is None else {name: a.init(system, state) for name, a in course.along.items()}
-    gathered = Gathered(left, along, Watch.of(system, state) if course.watches else None)
+    gathered = Gathered(left, along, None if course.watched is None else Watch.of(system, state))
     segment = jnp.sum(course.ends[1:-1] <= 0.0)
     where = lambda c: (c.work, c.kept, c.segment)  # noqa: E731
     return eqx.tree_at(where, carry, (None, gathered, segment), is_leaf=lambda x: x is None)
@@ -87,7 +87,7 @@ def one_step(course: Course, carry: Carry) -> Carry:
     if course.ends.shape[0] > 2:  # jumps behind the end are segments of no length
         new = eqx.tree_at(lambda c: c.done, new, new.done | (new.state.t >= course.ends[-1]))
     if watch is not None:
-        watch = held(watch).after(*held((course.problem, carry, new, row)))
+        watch = held(watch).after(*held((course.problem, carry, new, row, course.watched)))
     return eqx.tree_at(lambda c: c.kept, new, Gathered(left, along, watch), is_leaf=lambda x: x is None)
 
 

@@ -26,7 +26,7 @@ class Watch(eqx.Module):
 
     `together` is when contacts that act on each other hit at once (infinite if never), `apart` how far (about) the
     second of two such contacts was open when the first was hit, at least. `hit_at` is when contacts were last hit,
-    `closed` which of them are, `last` is the last event, `events` how many there were of contacts, `order` tells one
+    `closed` which of them are, `last` is the last event, `beside` how near one came to where states are wanted, `events` how many there were of contacts, `order` tells one
     order of events from another. A contact that bounces on and on until it rests has one impact here, its first.
     """
 
@@ -40,6 +40,7 @@ class Watch(eqx.Module):
     hit_at: Array
     closed: Array
     last: Array
+    beside: Array
     events: Array
     order: Array
 
@@ -48,23 +49,26 @@ class Watch(eqx.Module):
         """At the start."""
         inf, zero, none = jnp.asarray(jnp.inf), jnp.zeros(()), jnp.zeros((), jnp.int64)
         never, open_ = jnp.full(contacts, -jnp.inf), jnp.zeros(contacts, bool)
-        return cls(inf, zero, inf, zero, inf, inf, zero, never, open_, -inf, none, none)
+        return cls(inf, zero, inf, zero, inf, inf, zero, never, open_, -inf, inf, none, none)
 
     @classmethod
     def of(cls, system: System, state: State) -> Watch:
         """At the start of a run."""
         return cls.nothing(0 if system.contacts is None else system.gaps(state.t, state.q).size)
 
-    def after(self, problem: Problem, old: Carry, new: Carry, row: Row) -> Watch:
-        """After one more attempt."""
+    def after(self, problem: Problem, old: Carry, new: Carry, row: Row, wanted: Array) -> Watch:
+        """After one more attempt; states are `wanted` at times of their own."""
         if row.info.event is None:
             return self
         system = problem.system.since(old.epoch)
         event, kept = jnp.where(row.keep, row.info.event, 0), row.keep
-        watch = self.ordered(event, old.state.t)
+        near = jnp.min(jnp.abs(wanted - old.state.t), initial=jnp.inf)
+        near = jnp.where(jnp.any(event != 0), jnp.minimum(self.beside, near), self.beside)
+        beside = eqx.tree_at(lambda w: w.beside, self, near)
+        watch = beside.ordered(event, old.state.t)
         if system.contacts is None:
             return watch
-        return jax.lax.cond(kept, lambda: self.of_contacts(system, old.state, new.state, row, event), lambda: watch)
+        return jax.lax.cond(kept, lambda: beside.of_contacts(system, old.state, new.state, row, event), lambda: watch)
 
     def ordered(self, event: Array, t: Array) -> Watch:
         """With one more row of events in their order."""
@@ -109,6 +113,7 @@ class Watch(eqx.Module):
             jnp.where(bounced, t, self.hit_at),
             mode == CONSTRAINT,
             jnp.where(jnp.any(event != 0), t, self.last),
+            self.beside,
             self.events + jnp.sum(event[:n] != 0),
             watch.order,
         )
@@ -161,4 +166,6 @@ def doubts(watch: Watch, end: State, gaps: np.ndarray, error: float, span: float
     late = float(end.t) - t0 - float(watch.last)
     if at_t1 and late <= _SAME_TIME * span or (gaps.size and np.any((gaps > 0) & (gaps < error))):
         told.append("an event lies at the end of the run: the derivative jumps there")
+    if float(watch.beside) <= _SAME_TIME * span:
+        told.append("an event lies at a time of save_at: the derivative jumps there")
     return told

@@ -67,7 +67,7 @@ def assembled_unknown(holding: Holding, q: Array, v: Array) -> tuple[Array, Arra
     size = held(jnp.max(jnp.max(places, axis=0) - jnp.min(places, axis=0)) + 1.0)
 
     def nearer(q: Array, _: None) -> tuple[Array, None]:
-        g, C, _ = _rows(holding, rolling, q, v)
+        g, C = _rows(holding, rolling, q, v)[:2]
         step = -jnp.linalg.pinv(C[: g.size], rtol=_RANK) @ g
         longest = held(jnp.max(jnp.abs(step)))
         far = longest > _LONGEST * size
