@@ -54,6 +54,37 @@ def test_no_slip_of_a_driven_oscillator_with_dry_friction_is_missed(rtol):
         assert error <= 20 * rtol, f"a = {a}, w = {w}, limit = {limit}, x0 = {x0}"
 
 
+def pushed(t, q, v, p):
+    """The block is pushed by what its friction can hold at p["rest"], and ever harder; the first ball is pulled up."""
+    return jnp.stack([1.0 + 0.5 * (t - p["rest"]), 1.0 + 0.0 * t, 0.0 * t])
+
+
+def block_and_balls(rest):
+    friction, floor = (
+        carom.FrictionElements(lambda q, v: v[:1], limit=1.0),
+        carom.Contacts(lambda q: q[1:], restitution=0.8),
+    )
+    return carom.System(1.0, None, {"push": pushed}, params={"rest": rest}, friction=friction, contacts=floor)
+
+
+def test_short_rests_and_shallow_hits_are_found_whatever_else_the_step_holds():
+    """The block would turn back at a speed of `slow`, one ball go `deep` under the floor; the other ball hits."""
+    rng = np.random.default_rng(5)
+    method, stepping = carom.EventCapturing(carom.explicit(5)), carom.Adaptive(1e-9, 1e-11)
+    for k in range(24):
+        rest, down, after = rng.uniform([1.0, -1.5, 0.0], [2.5, -0.2, 0.06])
+        slow, deep = 10.0 ** rng.uniform(-8.0, -3.0, 2)
+        hit = after + (rest if k % 2 else -down - np.sqrt(2 * deep))
+        speed, height = 0.25 * rest**2 - slow, 0.5 * down**2 - deep
+        start = carom.State([0.0, height, hit], [speed, down, -1.0])
+        sol = carom.simulate(block_and_balls(rest), start, method, t1=4.0, stepping=stepping)
+        up, flown = 0.8 * np.sqrt(2 * deep), 4.0 + down + np.sqrt(2 * deep)
+        truth = [0.25 * (4.0 - rest) ** 2, up + flown, 0.8]
+        told = f"rest {rest}, slow {slow}, down {down}, deep {deep}, hit {hit}"
+        np.testing.assert_allclose(sol.v[-1], truth, atol=2e-9 / np.sqrt(deep) + 1e-8, rtol=0, err_msg=told)
+        assert abs(sol.v[-1, 0] - truth[0]) <= 1e-8, told
+
+
 CAPTURE = carom.EventCapturing(carom.radau_iia(3), projection=True)
 
 

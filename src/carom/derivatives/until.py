@@ -21,14 +21,22 @@ from carom.systems.contact_rows import Event as EventKind
 from carom.systems.contact_rows import laws_of
 from carom.systems.system import System
 
-_AT_START = 1e-9  # of the run: a crossing so near the start is that of a start on the section
+_AT_START = 1e-9  # of the time in which the motion changes: what is met so soon is where the run began
+_LETTING_GO = ("slips", "opens")
 
 
 class Left(eqx.Module):
-    """How many are left to come, and on which side of the section the run is."""
+    """How many are left to come, on which side of the section the run is, and until when it counts as its start."""
 
     count: Array
     side: Array
+    begun: Array
+
+
+def _brief(span: Array, *changes: tuple[Array, Array]) -> Array:
+    """The part of the shortest of these times of change (size, rate) that is none."""
+    largest = lambda x: jnp.max(jnp.abs(x), initial=0.0)  # noqa: E731
+    return _AT_START * jnp.minimum(span, jnp.min(jnp.stack([largest(x) / (largest(d) + 1e-290) for x, d in changes])))
 
 
 def hits(system: System, state: State, row: Row) -> Array:
@@ -89,15 +97,23 @@ class Section(AbstractUntil):
 
     def init(self, system: System, state: State, span: Array) -> Left:
         """On the side of the start, or of the motion from there."""
-        flow = (jnp.ones_like(state.t), system.rate(state.t, state.q, state.v))
-        flow = (*flow, system.acceleration(state.t, state.q, state.v))
+
+        def along(fn: Callable[..., Array]) -> Callable[..., Array]:
+            def rate(t: Array, q: Array, v: Array) -> Array:
+                flow = (jnp.ones_like(t), system.rate(t, q, v), system.acceleration(t, q, v))
+                return jax.jvp(fn, (t, q, v), flow)[1]
+
+            return rate
 
         def value(t: Array, q: Array, v: Array) -> Array:
             return number_at(self.f, system, state.moved(t, q, v))
 
-        f, rate = jax.jvp(value, (state.t, state.q, state.v), flow)
-        side = jnp.where(jnp.abs(f) <= _AT_START * span * jnp.abs(rate), jnp.sign(rate), jnp.sign(f))
-        return Left(jnp.asarray(self.count), jax.lax.stop_gradient(side))
+        place = (state.t, state.q, state.v)
+        f, rate, bend = value(*place), along(value)(*place), along(along(value))(*place)
+        brief = _brief(span, (rate, bend))
+        there = jnp.abs(f) <= brief * jnp.abs(rate)
+        side = jnp.where(there, jnp.sign(rate), jnp.sign(f))
+        return held(Left(jnp.asarray(self.count), side, jnp.where(there, 2 * brief, 0.0)))
 
     def after(self, problem: Problem, old: Carry, new: Carry, row: Row, left: Left) -> tuple[Carry, Left]:
         """Look for changes of the sign inside the step."""
@@ -107,8 +123,8 @@ class Section(AbstractUntil):
         value = self.along(fixed)
         times, values = looks(value, fixed[2].t, fixed[3].t)
         hit = hits(system, old.state, row)
-        sides = [left.side]
-        for sign in jnp.sign(jnp.where(hit, values[-1], values[1:])):  # nothing is between both sides of a jump
+        sides, signs = [left.side], jnp.sign(jnp.where(hit, values[-1], values[1:]))  # nothing is inside a jump
+        for sign in jnp.where(times[1:] <= left.begun, 0.0, signs):
             sides.append(jnp.where(sign == 0, sides[-1], sign))
         before, after = jnp.stack(sides[:-1]), jnp.stack(sides[1:])
         moves = row.keep & (new.state.t > old.state.t)
@@ -120,7 +136,7 @@ class Section(AbstractUntil):
         if row.info.v_minus is not None:  # the next step begins after the jump
             sign = jnp.sign(number_at(self.f, system, fixed[3]))
             side = jnp.where(sign == 0, side, sign)
-        left = choose(moves, Left(left.count - met[-1], side), left)
+        left = choose(moves, Left(left.count - met[-1], side, left.begun), left)
 
         def cut() -> State:
             return self.located(step, times[last], times[last + 1], after[last])
@@ -182,16 +198,19 @@ class Event(AbstractUntil):
             raise ValueError(msg)
 
     def init(self, system: System, state: State, span: Array) -> Left:
-        """None has been met."""
-        del system, state, span
-        return Left(jnp.asarray(self.count), jnp.zeros(()))
+        """None has been met; where friction or a contact let go at the start, they do not do so again."""
+        brief = jnp.zeros(())
+        if self.kind in _LETTING_GO:
+            brief = _brief(span, (state.v, system.acceleration(state.t, state.q, state.v)))
+        return held(Left(jnp.asarray(self.count), jnp.zeros(()), brief))
 
     def after(self, problem: Problem, old: Carry, new: Carry, row: Row, left: Left) -> tuple[Carry, Left]:
         """Count; an event is met where its row begins, or behind the impact that the row is."""
         laws = laws_of(problem.system, old.state)
         mine = jnp.asarray(laws.contact_of_law == self.contact)
         met = row.keep & jnp.any(mine & (row.info.event == EventKind[self.kind.upper()]))
-        left = Left(left.count - met, left.side)
+        met = met & (old.state.t >= left.begun)
+        left = Left(left.count - met, left.side, left.begun)
         ends = met & (left.count == 0) & (new.status == Status.OK)
         state = choose(ends & ~hits(problem.system, old.state, row), old.state, new.state)
         return eqx.tree_at(lambda c: (c.state, c.done), new, (state, new.done | ends)), left

@@ -26,8 +26,9 @@ class Watch(eqx.Module):
 
     `together` is when contacts that act on each other hit at once (infinite if never), `apart` how far (about) the
     second of two such contacts was open when the first was hit, at least. `hit_at` is when contacts were last hit,
-    `closed` which of them are, `last` is the last event, `beside` how near one came to where states are wanted, `events` how many there were of contacts, `order` tells one
-    order of events from another. A contact that bounces on and on until it rests has one impact here, its first.
+    `closed` which of them are, `last` is the last event, `beside` how near one came to where states are wanted,
+    `events` how many there were of contacts, `order` tells one order of events from another. A contact that bounces on
+    and on until it rests has one impact here, its first.
     """
 
     depth: Array

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from carom.derivatives.final import final_state
+from carom.derivatives.resting import kept_resting
 from carom.methods.base import AbstractMethod
 from carom.orbits.asking import refuse_run
 from carom.orbits.statistics import mean_rates
@@ -116,7 +117,7 @@ def _over_a_period(
         n = state.q.size
 
         def end(y: Array) -> tuple[Array, Any]:
-            start = state.moved(state.t, y[:n], y[n:])
+            start = kept_resting(problem.system, state.moved(state.t, y[:n], y[n:]))
             more = {"stepping": problem.stepping, "max_steps": most}
             found = final_state(problem.system, start, problem.method, t1=t1, **more)
             return jnp.concatenate([found.state.q, found.state.v]), found

@@ -13,17 +13,19 @@ from jaxtyping import Array
 
 from carom.arguments import plain_numbers, users_frame, whole
 from carom.derivatives.final import final_state
+from carom.derivatives.resting import kept_resting
 from carom.methods.base import AbstractMethod
 from carom.orbits.asking import failure, refuse_run
 from carom.orbits.statistics import mean_rates
 from carom.running.asking import chosen_stepping
 from carom.running.compiled import compiled
 from carom.running.signals import deferred, look
-from carom.state import State
+from carom.state import State, shortened
 from carom.stepping.base import AbstractStepping
-from carom.systems.features import NONSMOOTH
+from carom.systems.features import NONSMOOTH, Feature
 from carom.systems.system import System
 
+_VANISHING = NONSMOOTH | {Feature.CONSTRAINTS, Feature.NONHOLONOMIC}  # where tangents end for good
 _PARTS = 200  # of a run, at whose ends tangents are made orthogonal unless told otherwise
 _ROUNDING = 64 * float(np.finfo(float).eps)  # what is left of a tangent beyond the others, if no more, is nothing
 
@@ -108,6 +110,9 @@ def lyapunov(
         >>> found = carom.lyapunov(oscillator, state, method, t1=200 * period, every=period, h=period / 40)
         >>> found.exponents, found.errors
     """
+    if not isinstance(state, State):
+        msg = f"state must be a carom.State, got {shortened(state)}"
+        raise TypeError(msg)
     size, t0 = state.q.size + state.v.size, float(state.t)
     count = size if count is None else whole(count, "count", 1)
     if count > size:
@@ -120,6 +125,10 @@ def lyapunov(
         raise ValueError(msg)
     spacing = (end - t0) / _PARTS if every is None else float(plain_numbers(every, "every", size=1, positive=True))
     times = np.append(np.arange(t0, end - 1e-9 * spacing, spacing), end)
+    counted = times[:-1] >= t0 + early - 1e-9 * spacing
+    if not counted.any():
+        msg = f"the transient ends within the last part of the run, at t = {t0 + early:g}: raise t1 or lower every="
+        raise ValueError(msg)
     flow = _Flow(system, method, chosen_stepping(h, stepping), whole(max_steps, "max_steps", 1))
     refuse_run(system, state, method, flow.stepping, end)
     tangents, growth = jnp.eye(size)[:, :count], []
@@ -131,10 +140,9 @@ def lyapunov(
                 raise failure(int(status), where, "Take other steps, raise max_steps, or lower every=")
             growth.append(np.asarray(logs))
             look()
-    if np.isneginf(growth).any() and not NONSMOOTH & system.features:
+    if np.isneginf(growth).any() and not _VANISHING & system.features:
         told = f"a tangent shrank to rounding within {spacing:.3g}, and its exponent is given as -inf: lower every="
         warnings.warn(f"lyapunov: {told}", stacklevel=users_frame())
-    counted = times[:-1] >= t0 + early - 1e-9 * spacing
     return _judged(times[int(np.argmax(counted)) :], np.stack(growth)[counted], state)
 
 
@@ -144,7 +152,7 @@ def _part(flow: _Flow, state: State, tangents: Array, t1: Array) -> tuple[State,
     n = state.q.size
 
     def end(y: Array) -> tuple[Array, Any]:
-        start = state.moved(state.t, y[:n], y[n:])
+        start = kept_resting(flow.system, state.moved(state.t, y[:n], y[n:]))
         more = {"stepping": flow.stepping, "max_steps": flow.max_steps}
         found = final_state(flow.system, start, flow.method, t1=t1, **more)
         return jnp.concatenate([found.state.q, found.state.v]), found

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from carom.orbits.branch import Branch
 
 _REPEATED = 1e-5  # of its size: rounds of an orbit differ by less
+_NEUTRAL = 1e-6  # multipliers so near 1 in size are 1
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,14 @@ class Orbit:
 
     @property
     def stable(self) -> bool:
-        """Whether motions nearby approach it."""
-        return bool(np.abs(self.multipliers[0]) < 1)
+        """Whether motions nearby approach it; not where their distance stays the same but for rounding."""
+        return bool(np.abs(self.multipliers[0]) < 1 - _NEUTRAL)
+
+    @property
+    def kind(self) -> str:
+        """How motions nearby move: "stable", "unstable", or "neutral" with a largest multiplier of size 1."""
+        neutral = abs(np.abs(self.multipliers[0]) - 1) <= _NEUTRAL
+        return "neutral" if neutral else "stable" if self.stable else "unstable"
 
     @property
     def system(self) -> System:
@@ -71,8 +78,7 @@ class Orbit:
         return self.way.family.member(self.way.family.parameters)
 
     def __repr__(self) -> str:
-        kind = "stable" if self.stable else "unstable"
-        return f"<Orbit: period {self.period:.10g}, {kind}, largest multiplier {self.multipliers[0]:.8g}>"
+        return f"<Orbit: period {self.period:.10g}, {self.kind}, largest multiplier {self.multipliers[0]:.8g}>"
 
     def solution(self, periods: int = 1) -> Solution:
         """The motion over some periods, row by row."""
@@ -178,7 +184,10 @@ def refuse_if_unrepeated(orbit: Orbit, where: str) -> None:
     q = state.q.at[np.asarray(way.ignored, int)].add(orbit.shift)
     later = way._replace(state=state.moved(state.t + orbit.period, q, state.v))
     again = image(later, x, way.family.nowhere)
-    apart = np.max(np.abs(again.end - x) / scales(x[:n], x[n:], orbit.period))
+    gained = orbit.period * orbit.system.acceleration(state.t, state.q, state.v)
+    sizes = [np.abs(way.unknowns(s)) for s in (state, state.moved(state.t, state.q, gained), way.state)]
+    sizes = np.max(sizes, axis=0)  # at its start, an orbit may be at rest
+    apart = np.max(np.abs(again.end - x) / scales(sizes[:n], sizes[n:], orbit.period))
     if again.status or apart > _REPEATED * (1.0 + np.max(np.abs(orbit.jacobian))):
         far = "does not return" if again.status else f"ends elsewhere, by {apart:.1e} of its size"
         msg = (

@@ -12,6 +12,7 @@ from jaxtyping import Array
 
 from carom.arguments import plain_numbers
 from carom.derivatives.final import final_state
+from carom.derivatives.resting import kept_resting
 from carom.methods.base import AbstractMethod
 from carom.orbits.family import Family
 from carom.orbits.newton import Image
@@ -60,7 +61,8 @@ class Return(NamedTuple):
 
     def go(self, x: Array, parameters: dict[str, Any]) -> tuple[Array, Array, Array, Array]:
         """Where these unknowns return to, after which time, moved by what, and the status of the run."""
-        system, start = self.family.member(parameters), self.start(x)
+        system = self.family.member(parameters)
+        start = kept_resting(system, self.start(x))
         t1 = start.t + (self.longest if self.period is None else self.span(parameters))
         more = {"stepping": self.stepping, "until": self.section, "max_steps": self.max_steps}
         end = final_state(system, start, self.method, t1=t1, **more)

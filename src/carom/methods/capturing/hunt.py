@@ -51,7 +51,7 @@ class Hunt(eqx.Module):
         """One more trial, and looks inside of it where that is suspicious."""
         trial = self.trial(s.tau)
         suspicious = self.turns(trial) | self.suspicious(trial) if self.wary else self.turns(trial)
-        looks = (s.k == 0) & ~trial.seen & suspicious
+        looks = (s.k == 0) & ~trial.failed & suspicious
         deepest = rarely(looks, _deepest, jnp.asarray(jnp.inf), self, trial)
         return after_trial(s, trial, deepest, self.longest, self.aim)
 

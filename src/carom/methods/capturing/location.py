@@ -4,8 +4,9 @@ An open contact has an event where its gap is negative and falling; a closed one
 friction that sticks where its limit is reached, friction that slides where its slip turns round (`margins`). Right
 after a bounce the gap may be negative but rises: the bracket then begins at the apex, as the corrected algorithm wants.
 
-A margin may be negative inside a step and positive at both ends. A step without an event at its end is therefore looked
-into: margins at a quarter, half and three quarters of it, and the polynomial through these and the ends (`dip`).
+A margin may be negative inside a step and positive at both ends, another law having its event later in the step or not.
+A step is therefore looked into: margins at a quarter, half and three quarters of it, and the polynomial through these
+and the ends (`dip`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _ROUNDING = 1e-12
 _CLOSE = 1 / 16  # of the window: impacts are aimed at so well
 LOOKS = np.array([0.25, 0.5, 0.75])  # parts of a step at which margins are looked at
 _FINE = 64  # places of the polynomial through them, denser at both ends
+_NARROWED = 60  # times that a place on it is narrowed
 _SHORTEST = 1e-4  # of the step: a piece whose equations cannot be solved is tried again, not shorter than this
 
 
@@ -117,9 +119,10 @@ class Found(eqx.Module):
 def after_trial(s: Search, trial: Trial, deepest: Array, longest: Array, aim: Aim) -> Found:
     """The search after one more trial.
 
-    `deepest` is where in a trial without an event at its end one may be; infinite if nowhere.
+    `deepest` is where inside of the trial an event may be that its end does not show; infinite if nowhere.
     """
-    window, seen, failed, dipped = aim.window, trial.seen, trial.failed, jnp.isfinite(deepest)
+    window, failed, dipped = aim.window, trial.failed, jnp.isfinite(deepest)
+    seen = trial.seen & ~dipped  # what is behind the dip may wait
     closing = (s.high - s.low <= window) | ((s.k > 0) & (trial.tau == s.high))
     keep = lambda new, old: jnp.where(seen, new, old)  # noqa: E731
     low = jnp.where(dipped, s.low, keep(s.low, trial.tau))
@@ -153,8 +156,9 @@ def dip(before: Margins, within: Array, trial: Trial, window: Array) -> Array:
     """Where to look for a margin that is negative inside a trial, by its polynomial; infinite if none can be.
 
     The fourth difference of the five values bounds the polynomial's error: a margin that comes as close to zero is
-    looked at too. Gaps must still fall there: half way from their crossing to the bottom. A loop over places, not an
-    array of them: with arrays of more than 512 bytes anywhere inside, XLA runs the whole step on its thread pool.
+    looked at too. Gaps must still fall there: half way from their crossing to the bottom. A gap that turns just at the
+    end of the trial, below zero, is not over there. A loop over places, not an array of them: with arrays of more than
+    512 bytes anywhere inside, XLA runs the whole step on its thread pool.
     """
     values = jnp.concatenate([before.value[None], within, trial.margins.value[None]])
     newton = [values[0]]
@@ -163,20 +167,41 @@ def dip(before: Margins, within: Array, trial: Trial, window: Array) -> Array:
         newton.append(values[0])
     doubt = jnp.abs(newton[4])
 
-    def look(j: Array, found: tuple[Array, ...]) -> tuple[Array, ...]:
-        lowest, bottom, first = found
-        x = jnp.sin(0.5 * jnp.pi * j / _FINE) ** 2
-        curve, weight = newton[0], 1.0
+    def curve(x: Array) -> Array:
+        value, weight = newton[0], 1.0
         for i in range(1, 5):
             weight = weight * (4.0 * x - (i - 1)) / i
-            curve = curve + weight * newton[i]
-        first = jnp.where((curve < 0) & (first == 0), x, first)
-        return jnp.minimum(curve, lowest), jnp.where(curve < lowest, x, bottom), first
+            value = value + weight * newton[i]
+        return value
+
+    def place(j: Array) -> Array:
+        return jnp.sin(0.5 * jnp.pi * jnp.clip(j, 0, _FINE) / _FINE) ** 2
+
+    def look(j: Array, found: tuple[Array, Array]) -> tuple[Array, Array]:
+        lowest, at = found
+        value = curve(place(j))
+        return jnp.minimum(value, lowest), jnp.where(value < lowest, j, at)
+
+    def narrow(_: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = ends
+        third = (high - low) / 3
+        falls = curve(low + third) > curve(high - third)
+        return jnp.where(falls, low + third, low), jnp.where(falls, high, high - third)
+
+    def halve(_: Array, ends: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = ends
+        middle = 0.5 * (low + high)
+        below = curve(middle) < 0
+        return jnp.where(below, low, middle), jnp.where(below, middle, high)
 
     zero = jnp.zeros_like(newton[0])
-    lowest, bottom, first = jax.lax.fori_loop(1, _FINE, look, (newton[0], zero, zero))
+    at = jax.lax.fori_loop(1, _FINE, look, (newton[0], jnp.zeros(zero.shape, jnp.int32)))[1]
+    bottom = 0.5 * sum(jax.lax.fori_loop(0, _NARROWED, narrow, (place(at - 1), place(at + 1))))
+    lowest = curve(bottom)
+    first = jax.lax.fori_loop(0, _NARROWED, halve, (zero, bottom))[1]
     tau = trial.tau * jnp.where(lowest < 0, 0.5 * (first + bottom), bottom)
-    inner = (bottom > 0) & (lowest < trial.margins.value) & (newton[0] > 0)
+    under = (trial.margins.value < 0) & ~trial.margins.over
+    inner = (lowest < newton[0]) & ((lowest < trial.margins.value) | under) & (newton[0] > 0)
     return jnp.min(jnp.where(inner & (lowest < doubt) & (tau > window), tau, jnp.inf), initial=jnp.inf)
 
 
