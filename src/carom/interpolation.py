@@ -70,3 +70,12 @@ def between(ends: Any, jets: Any, times: np.ndarray) -> list[np.ndarray]:
         better = np.abs(fine - cubic).max(1) <= np.abs(cubic - line).max(1)
         values.append(np.where(better[:, None], fine, cubic))
     return values
+
+
+def lowest(y0: Array, y1: Array, d0: Array, d1: Array) -> Array:
+    """The bottom of a cubic that falls at first and rises in the end."""
+    rest = y1 - y0
+    cubic, square = d0 + d1 - 2 * rest, 3 * rest - 2 * d0 - d1
+    root = square + jnp.sqrt(jnp.maximum(square**2 - 3 * cubic * d0, 0.0))
+    x = jnp.clip(-d0 / jnp.where(root > 0, root, 1.0), 0.0, 1.0)
+    return y0 + x * (d0 + x * (square + x * cubic))

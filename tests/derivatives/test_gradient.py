@@ -313,6 +313,25 @@ def test_a_start_on_the_surface_has_a_derivative_on_either_side_of_it(change, mo
     assert [text.split("'")[1] for text in found.warnings if "touches at the start" in text] == moved
 
 
+def _nearly_stopping(rest, speed):
+    """Friction holds the push until `rest`; faster than rest^2 / 4 the block does not stop."""
+    push = {"push": lambda t, q, v, p: jnp.stack([1.0 + 0.5 * (t - p)])}
+    rubs = carom.FrictionElements(lambda q, v: v, limit=1.0)
+    return carom.System(1.0, None, push, params=rest, friction=rubs), carom.State([0.0], jnp.stack([speed]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("less", "warned"), [(1e-2, False), (1e-8, True), (-1e-8, True), (-1e-2, False)])
+def test_slip_that_only_just_stops_or_does_not_is_warned_of(less, warned):
+    numbers, method = {"rest": 2.0513, "speed": 0.25 * 2.0513**2 - less}, carom.EventCapturing(carom.explicit(5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        stepping = carom.Adaptive(1e-9, 1e-11)
+        found = carom.sensitivity(_nearly_stopping, numbers, method, t1=4.0, stepping=stepping, check=False)
+    assert found.jacobian.v["speed"][0] == pytest.approx(1.0 if less < 0 else 0.0, abs=1e-9)
+    assert any("slip stops for a moment only" in text for text in found.warnings) == warned
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("times", "warned"), [([0.5, 1.0, 1.2], True), ([0.5, 0.9, 1.2], False)])
 def test_an_event_at_a_time_of_save_at_is_warned_of(times, warned):

@@ -165,8 +165,8 @@ def differences(a: Any, b: Any) -> Any:
     return jax.tree.map(lambda x, y: np.abs(np.asarray(x) - np.asarray(y)), a, b)
 
 
-def scale(stepping: AbstractStepping, q: Array) -> float | None:
-    """The error of coordinates that the tolerance allows; None where there is no tolerance."""
+def scale(stepping: AbstractStepping, x: np.ndarray) -> float | None:
+    """The error of coordinates, or velocities, that the tolerance allows; None where there is no tolerance."""
     if not isinstance(stepping, Adaptive):
         return None
-    return float(np.max(stepping.atol) + stepping.rtol * np.max(np.abs(np.asarray(q))))
+    return float(np.max(stepping.atol) + stepping.rtol * np.max(np.abs(x)))

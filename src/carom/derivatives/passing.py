@@ -147,15 +147,19 @@ def _reached(asked: Asked, numbers: Any, line: Line) -> tuple[State, Any, Watch]
 def told_of(asked: Asked, numbers: Any, run: Passed, rough: Passed | None) -> list[str]:
     """What makes the derivative of a run doubtful; `rough` is a coarser one."""
     (end, _), system = run.end, built(asked.build, numbers)[0]
-    error = scale(asked.stepping, end.q)
-    apart = 0.0 if rough is None else float(np.max(np.abs(np.asarray(end.q) - np.asarray(rough.end[0].q))))
-    if error is None:
-        error = apart if rough is not None else _UNKNOWN * float(np.max(np.abs(end.q)))
+    errors = []
+    for name in ("q", "v"):
+        x = np.asarray(getattr(end, name))
+        known = scale(asked.stepping, x)
+        if known is None and rough is not None:
+            known = float(np.max(np.abs(x - np.asarray(getattr(rough.end[0], name)))))
+        errors.append(_UNKNOWN * float(np.max(np.abs(x))) if known is None else known)
     gaps = np.asarray(system.gaps(end.t, end.q)) if system.contacts is not None else np.zeros(0)
     gaps = gaps[~np.asarray(run.watch.closed)]
     t0 = float(built(asked.build, numbers)[1].t)
     ends_there = asked.until is None
-    told = doubts(run.watch, end, gaps if ends_there else np.zeros(0), error, float(asked.t1) - t0, t0, ends_there)
+    seen = gaps if ends_there else np.zeros(0)
+    told = doubts(run.watch, end, seen, (errors[0], errors[1]), float(asked.t1) - t0, t0, ends_there)
     if rough is not None and int(rough.watch.order) != int(run.watch.order):
         told.append("a coarser run has other events, or in another order: the derivative may be another one nearby")
     friction, restitution = (lambda system, _, of=of: of(system) for of in (_frictions, _restitutions))

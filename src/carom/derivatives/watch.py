@@ -8,10 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from carom.derivatives.slowing import Slowing
+from carom.interpolation import lowest
 from carom.running.loop import Problem
 from carom.solvers.contact_problem import CONSTRAINT
 from carom.state import Carry, Row, State
-from carom.systems.contact_rows import Event, contact_rows
+from carom.systems.contact_rows import Event, contact_rows, laws_of
 from carom.systems.system import System
 
 _FAR = 300.0  # times the error of a gap: an impact that would go so deep, or a miss by so much, is none of its doing
@@ -44,18 +46,21 @@ class Watch(eqx.Module):
     beside: Array
     events: Array
     order: Array
+    slowing: Slowing | None
 
     @classmethod
-    def nothing(cls, contacts: int) -> Watch:
+    def nothing(cls, contacts: int, slowing: Slowing | None) -> Watch:
         """At the start."""
         inf, zero, none = jnp.asarray(jnp.inf), jnp.zeros(()), jnp.zeros((), jnp.int64)
         never, open_ = jnp.full(contacts, -jnp.inf), jnp.zeros(contacts, bool)
-        return cls(inf, zero, inf, zero, inf, inf, zero, never, open_, -inf, inf, none, none)
+        return cls(inf, zero, inf, zero, inf, inf, zero, never, open_, -inf, inf, none, none, slowing)
 
     @classmethod
     def of(cls, system: System, state: State) -> Watch:
         """At the start of a run."""
-        return cls.nothing(0 if system.contacts is None else system.gaps(state.t, state.q).size)
+        laws = laws_of(system, state)
+        frictions = laws.frictions + laws.elements
+        return cls.nothing(laws.contacts, Slowing.nothing(frictions) if frictions else None)
 
     def after(self, problem: Problem, old: Carry, new: Carry, row: Row, wanted: Array) -> Watch:
         """After one more attempt; states are `wanted` at times of their own."""
@@ -66,6 +71,10 @@ class Watch(eqx.Module):
         near = jnp.min(jnp.abs(wanted - old.state.t), initial=jnp.inf)
         near = jnp.where(jnp.any(event != 0), jnp.minimum(self.beside, near), self.beside)
         beside = eqx.tree_at(lambda w: w.beside, self, near)
+        if self.slowing is not None:
+            step = (system, problem.method, old.state, new.state, row, event)
+            slowing = jax.lax.cond(kept, lambda slowing: slowing.after(*step), lambda slowing: slowing, self.slowing)
+            beside = eqx.tree_at(lambda w: w.slowing, beside, slowing)
         watch = beside.ordered(event, old.state.t)
         if system.contacts is None:
             return watch
@@ -117,6 +126,7 @@ class Watch(eqx.Module):
             self.beside,
             self.events + jnp.sum(event[:n] != 0),
             watch.order,
+            self.slowing,
         )
 
 
@@ -132,18 +142,16 @@ def jets(system: System, state: State) -> tuple[Array, Array, Array]:
     return system.gaps(state.t, state.q), rate, bend
 
 
-def lowest(y0: Array, y1: Array, d0: Array, d1: Array) -> Array:
-    """The bottom of a cubic that falls at first and rises in the end."""
-    rest = y1 - y0
-    cubic, square = d0 + d1 - 2 * rest, 3 * rest - 2 * d0 - d1
-    root = square + jnp.sqrt(jnp.maximum(square**2 - 3 * cubic * d0, 0.0))
-    x = jnp.clip(-d0 / jnp.where(root > 0, root, 1.0), 0.0, 1.0)
-    return y0 + x * (d0 + x * (square + x * cubic))
-
-
-def doubts(watch: Watch, end: State, gaps: np.ndarray, error: float, span: float, t0: float, at_t1: bool) -> list[str]:
-    """What was seen, in words; `error` is that of a gap."""
-    told = []
+def doubts(
+    watch: Watch, end: State, gaps: np.ndarray, errors: tuple[float, float], span: float, t0: float, at_t1: bool
+) -> list[str]:
+    """What was seen, in words; `errors` are those of a gap and of a velocity."""
+    told, error = [], errors[0]
+    if watch.slowing is not None and float(watch.slowing.near) < _FAR * errors[1]:
+        told.append(
+            f"slip stops for a moment only at t = {t0 + float(watch.slowing.near_at):.6g}, or all but stops (by "
+            f"{float(watch.slowing.near):.2g}): beyond that the derivative is another one"
+        )
     if float(watch.depth) < _FAR * error:
         told.append(
             f"a contact is hit at a grazing angle at t = {t0 + float(watch.depth_at):.6g} (it would go "
