@@ -21,7 +21,7 @@ _BEGINS = 1e-9  # of the speed at the end of a step: slip that begins
 class Slowing(eqx.Module):
     """How near a velocity of slip came to one at which it would stop, or hardly stopped, and when that was.
 
-    By friction law: when it last stopped, how fast it slowed then, and how fast it changed at the end of a step.
+    By friction law: when it last stopped, how fast it slowed then, and how fast slip changed at the end of a step.
     """
 
     near: Array
@@ -33,8 +33,8 @@ class Slowing(eqx.Module):
     @classmethod
     def nothing(cls, laws: int) -> Slowing:
         """At the start."""
-        never, none = jnp.full(laws, -jnp.inf), jnp.zeros(laws)
-        return cls(jnp.asarray(jnp.inf), jnp.zeros(()), never, none, none)
+        never, unknown = jnp.full(laws, -jnp.inf), jnp.full(laws, jnp.nan)
+        return cls(jnp.asarray(jnp.inf), jnp.zeros(()), never, unknown, unknown)
 
     def after(self, system: System, method: AbstractMethod, a: State, b: State, row: Row, event: Array) -> Slowing:
         """After a step; what is not known how it moves is left out."""
@@ -43,27 +43,30 @@ class Slowing(eqx.Module):
         field = method.field(system, mode)
         if field is None:
             return self
-        before = b.v if row.info.v_minus is None else row.info.v_minus
 
         def speeds(t: Array, q: Array, v: Array) -> Array:
             slip = stacked_velocities(system, t, q, v)
             return jnp.where(in_plane(laws), lengths(laws, slip), mode[n:] * totals(laws, slip))
 
-        def slowed(t: Array, q: Array, v: Array) -> tuple[Array, Array]:
-            return jax.jvp(speeds, (t, q, v), (jnp.ones_like(t), *field(t, q, v)))
-
-        (speed, rate), (speed1, rate1) = slowed(a.t, a.q, a.v), slowed(b.t, b.q, before)
+        before = (b.t, b.q, b.v if row.info.v_minus is None else row.info.v_minus)
+        speed, width = speeds(a.t, a.q, a.v), b.t - a.t
+        speed1, rate1 = jax.jvp(speeds, before, (jnp.ones_like(b.t), *field(*before)))
+        goes_on = (event[n:] == Event.NONE) & (width > 0)
+        rise = speed1 - speed
+        fall = jnp.where(goes_on & ~jnp.isnan(self.slope), width * self.slope, 2 * rise - width * rate1)
         rough = laws.with_friction((contact_rows(system, a.t, a.q, a.v).friction > 0) & (mode[:n] == CONSTRAINT))
         slides = (mode[n:] != CONSTRAINT) & jnp.concatenate([rough, jnp.ones(laws.elements, bool)])
-        width, braked = b.t - a.t, jnp.where(event[n:] == Event.STICKS, jnp.abs(self.slope), self.braked)
-        low = jnp.maximum(lowest(speed, speed1, width * rate, width * rate1), 0.0)
-        missed = jnp.where(slides & (rate < 0) & (rate1 > 0) & (speed > _BEGINS * speed1), low, jnp.inf)
-        brief = jnp.where(event[n:] == Event.SLIPS, (a.t - self.stopped_at) * braked, jnp.inf)
+        low = jnp.maximum(lowest(speed, speed1, fall, width * rate1), 0.0)
+        missed = jnp.where(slides & (fall < 0) & (rate1 > 0) & (speed > _BEGINS * speed1), low, jnp.inf)
+        stops = event[n:] == Event.STICKS
+        braked = jnp.where(stops, jnp.abs(self.slope), self.braked)
+        slips = (event[n:] == Event.SLIPS) & ~jnp.isnan(braked)
+        brief = jnp.where(slips, (a.t - self.stopped_at) * braked, jnp.inf)
         nearest = jnp.min(jnp.minimum(missed, brief), initial=jnp.inf)
         return Slowing(
             jnp.minimum(self.near, nearest),
             jnp.where(nearest < self.near, a.t, self.near_at),
-            jnp.where(event[n:] == Event.STICKS, a.t, self.stopped_at),
+            jnp.where(stops, a.t, self.stopped_at),
             braked,
-            rate1,
+            jnp.where(slides, rate1, jnp.nan),
         )
