@@ -1,9 +1,12 @@
 """Orbits that cannot be looked for are refused in the words of the question."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import carom
+from carom.orbits.family import family
 from tests.orbits.systems import CAPTURING, NUMBERS, SMOOTH, oscillator
 
 SYSTEM, STATE = oscillator(**NUMBERS)
@@ -70,11 +73,35 @@ def test_a_motion_that_returns_only_once_is_no_orbit():
         ({"within": (2.0, 1.0)}, "within must be a pair of numbers, the smaller first"),
         ({"within": (2.0, 3.0)}, "within must contain the parameter's present value, damping = 0.3"),
         ({"within": 3.0}, "within must be a pair of numbers"),
+        ({"within": "ab"}, "within must be a pair of numbers, the smaller first, got 'ab'"),
+        ({"within": (0.1, np.nan)}, "within must be a pair of numbers"),
+        ({"within": ((0.1, 0.5), (0.1, 0.5))}, "within must be a pair of numbers"),
+        ({"parameter": ["damping"]}, r"parameter must be one of .*, got \['damping'\]"),
         ({"step": 0.0}, "step must be positive"),
         ({"most": 0}, "most must be a whole number of at least 1"),
     ],
 )
 def test_a_branch_that_makes_no_sense_is_refused_by_name(more, said):
     orbit = asked(period=2 * np.pi / 1.7, h=np.pi / 85)
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises((ValueError, TypeError), match=said):
         orbit.follow(**{"parameter": "damping", "within": (0.1, 0.5)} | more)
+
+
+def test_a_whole_number_among_the_parameters_keeps_no_other_from_being_followed():
+    system, _ = oscillator(**NUMBERS | {"amplitude": 1})
+    known = family(system)
+    assert set(known.parameters) == {"stiffness", "damping", "frequency"}
+    stiffer = known.at("stiffness", 3.0)
+    assert stiffer.member(stiffer.parameters).params == NUMBERS | {"amplitude": 1, "stiffness": 3.0}
+    known.refuse_unknown("stiffness")
+    with pytest.raises(
+        ValueError, match="parameter 'amplitude' must be a real number, but is whole: write amplitude=1.0"
+    ):
+        known.refuse_unknown("amplitude")
+
+
+def test_a_range_in_which_the_period_is_negative_is_refused():
+    orbit = asked(period=2 * np.pi / 1.7, h=np.pi / 85)
+    orbit = replace(orbit, way=orbit.way._replace(period=lambda frequency: 2 * np.pi / frequency))
+    with pytest.raises(ValueError, match="period must be positive"):
+        orbit.follow("frequency", (-1.0, 2.0))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import carom
+from carom.orbits.grazing import touch
 from carom.orbits.return_map import image
 from tests.orbits.maps import FLIP, FOLD
 from tests.orbits.systems import CAPTURING, TIGHT
@@ -33,6 +34,46 @@ def test_an_oscillator_beside_a_stop_grazes_where_its_response_reaches_the_stop(
     assert branch.specials[0].kind == "grazing"
     assert branch.specials[0].value == pytest.approx(grazing, abs=1e-5)
     assert branch.values[0] == 0.4
+
+
+def beside_a_stop(q, v, phase=0.0, **numbers):
+    """An orbit of two periods of the drive from about (q, v), begun at a part of the first."""
+    system, _ = carom.models.driven_oscillator(**numbers)
+    given = {"method": CAPTURING, "stepping": TIGHT, "period": lambda frequency: 4 * np.pi / frequency}
+    orbit = carom.periodic_orbit(system, carom.State([q], [v]), **given)
+    if not phase:
+        return orbit
+    later = orbit.run(phase * orbit.period / 2).state
+    return carom.periodic_orbit(system, carom.State(later.q, later.v, phase * orbit.period / 2), **given)
+
+
+STOPPED = {"mass": 1.31, "damping": 0.23, "stiffness": 0.57, "amplitude": 0.78, "frequency": 1.2}
+STOPPED |= {"stop": 0.31, "restitution": 0.84}
+
+
+def test_a_branch_ends_where_an_impact_comes_to_the_time_of_the_guess_and_goes_on_from_another():
+    stopped = beside_a_stop(-1.67, 1.81, 0.23, **STOPPED).follow("amplitude", (0.3, 1.5), step=0.1)
+    assert stopped.ends[0] == "an impact came to the time of the guess: begin at another t"
+    assert stopped.q[0, 0] == pytest.approx(STOPPED["stop"], abs=1e-3)
+    assert not stopped.specials
+    further = beside_a_stop(-1.67, 1.81, **STOPPED).follow("amplitude", (0.3, 1.5), step=0.1)
+    assert [special.kind for special in further.specials] == ["grazing", "fold"]
+    w = STOPPED["frequency"]
+    grazing = STOPPED["stop"] * np.hypot(STOPPED["stiffness"] - STOPPED["mass"] * w**2, STOPPED["damping"] * w)
+    assert further.specials[0].value == pytest.approx(grazing, abs=2e-4)
+    multipliers = further.specials[1].orbit.multipliers
+    assert np.min(np.abs(multipliers - 1)) < 1e-6
+
+
+def test_a_branch_that_grazes_ends_there_and_does_not_leap_to_another():
+    numbers = {"damping": 0.27, "stiffness": 3.14, "amplitude": 1.29, "frequency": 1.14, "stop": 0.44}
+    orbit = beside_a_stop(0.06, -0.21, restitution=0.5, **numbers)
+    branch = orbit.follow("amplitude", (0.5, 2.5), step=0.1)
+    (special,) = branch.specials
+    assert special.kind == "grazing"
+    assert abs(touch(special.orbit).clearance) < 1e-5
+    assert np.all(np.diff(branch.values) > 0)
+    assert {touch(orbit).impacts for orbit in branch.orbits} == {2}
 
 
 def test_the_woodpecker_comes_to_its_cycle_with_the_known_period_and_multiplier():

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import root_scalar
 
-from carom.orbits.newton import Found, Image, NotFoundError, corrected, rows
+from carom.orbits.newton import NOISE, Found, Image, NotFoundError, corrected, no_image, rows
 
 _GROWS = 1.5
-_EASY = 4  # iterations; where a point took no more, the next is sought further away
+_EASY = 5  # iterations; where a point took no more, the next is sought further away
 _SHORTEST = 1e-4  # of the step asked for
-_SHARP = 1e-12  # of the step: to which a special point is located
+_SHARP = 1e-12  # of the step, or of the range: to which a special point, or the end, is located
+_ZERO = 1e-2  # of its values nearby: what a test function leaves at a point that it locates
 
 
 class Point(NamedTuple):
@@ -43,50 +45,76 @@ class Course(NamedTuple):
     within: tuple[float, float]
     step: float
 
+    def near(self, guess: np.ndarray, normal: np.ndarray, s: float, along: np.ndarray) -> Point:
+        """The point on the plane through a guess, not further from it than s, with its parameter in the range."""
+        slack = _SHARP * (self.within[1] - self.within[0])
+
+        def image_of(z: np.ndarray) -> Image:
+            inside = self.within[0] - slack <= z[-1] <= self.within[1] + slack
+            close = np.linalg.norm((z - guess) / self.scale) <= s + NOISE
+            return self.image_of(z) if inside and close else no_image(len(z) - 1)
+
+        return point(corrected(image_of, guess, normal, self.scale, self.tol), self.scale, along)
+
     def onward(self, a: Point, s: float) -> Point:
         """The point at the distance s from a, along its tangent."""
+        return self.near(a.z + s * a.tangent * self.scale, a.tangent, s, a.tangent)
+
+    def room(self, a: Point) -> float:
+        """The distance along the tangent to the end of the range."""
+        rate = a.tangent[-1] * self.scale[-1]
+        return float((self.within[int(rate > 0)] - a.z[-1]) / rate) if rate else np.inf
+
+    def to_end(self, a: Point, s: float) -> Point:
+        """The point at the end of the range, which lies at the distance s along the tangent of a."""
         guess = a.z + s * a.tangent * self.scale
-        return point(corrected(self.image_of, guess, a.tangent, self.scale, self.tol), self.scale, a.tangent)
+        guess[-1] = self.within[int(a.tangent[-1] > 0)]
+        return self.near(guess, np.append(np.zeros(len(guess) - 1), 1.0), s, a.tangent)
 
     def points(self, first: Point, most: int) -> Iterator[tuple[Point, float]]:
         """The points after the first, each with its distance from the one before, while the parameter is in range.
 
         Raises `NotFoundError` where the branch cannot be followed on.
         """
-        here, s = first, self.step
-        low, high = self.within
-        for _ in range(most):
+        here, s, room = first, self.step, self.room(first)
+        for _ in range(most if room > _SHARP else 0):
             while True:
                 try:
-                    new = self.onward(here, s)
+                    new = self.onward(here, s) if s < room else self.to_end(here, room)
                     break
                 except NotFoundError:
-                    s /= 2
+                    s = min(s, room) / 2
                     if s < _SHORTEST * self.step:
                         raise
-            if not low <= new.z[-1] <= high:
-                yield self.at_end(here, new, np.clip(new.z[-1], low, high))
+            yield new, float(here.tangent @ ((new.z - here.z) / self.scale))
+            if s >= room:
                 return
-            yield new, s
-            here, s = new, min(self.step, _GROWS * s if new.found.iterations <= _EASY else s)
+            s = min(self.step, _GROWS * s if new.found.iterations <= _EASY else s)
+            here, room = new, self.room(new)
 
-    def at_end(self, a: Point, b: Point, p: float) -> tuple[Point, float]:
-        """The point between two others where the parameter has a given value, with its distance from the first."""
-        guess = a.z + (p - a.z[-1]) / (b.z[-1] - a.z[-1]) * (b.z - a.z)
-        up = np.append(np.zeros(len(guess) - 1), 1.0)
-        end = point(corrected(self.image_of, guess, up, self.scale, self.tol), self.scale, a.tangent)
-        return end, float(a.tangent @ ((end.z - a.z) / self.scale))
+    def located(self, a: Point, b: Point, s: float, test: Callable[[Point], float]) -> Point | None:
+        """The point where a function passes zero between a and b, which is s further on; None where it leaps.
 
-    def located(self, a: Point, b: Point, s: float, test: Callable[[Point], float]) -> Point:
-        """The point where a function changes its sign between a and b, which is s further on.
-
-        Where orbits in between cannot be found, it is the neighbour with the smaller value.
+        Where points in between cannot be found, it is the best of those that were.
         """
-        try:
-            found = root_scalar(lambda x: test(self.onward(a, x)), bracket=(0.0, s), xtol=_SHARP * s)
-            return self.onward(a, found.root)
-        except NotFoundError:
-            return min(a, b, key=lambda at: abs(test(at)))
+        known = {0.0: (a, test(a)), s: (b, test(b))}
+
+        def value(x: float) -> float:
+            if x not in known:
+                low, high = max(k for k in known if k < x), min(k for k in known if k > x)
+                start, chord = known[low][0].z, known[high][0].z - known[low][0].z
+                guess, far = start + (x - low) / (high - low) * chord, float(np.linalg.norm(chord / self.scale))
+                found = self.near(guess, a.tangent, far, a.tangent)
+                known[x] = found, test(found)
+            return known[x][1]
+
+        ends = value(0.0), value(s)
+        if s <= 0 or not -np.inf < min(ends) < 0 < max(ends) < np.inf:
+            return None
+        with suppress(NotFoundError):
+            value(root_scalar(value, bracket=(0.0, s), xtol=_SHARP * s).root)
+        found, left = min(known.values(), key=lambda one: abs(one[1]))
+        return found if abs(left) <= _ZERO * max(map(abs, ends)) else None
 
 
 def fold(at: Point) -> float:

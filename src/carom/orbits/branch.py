@@ -9,13 +9,17 @@ import numpy as np
 
 from carom.arguments import plain_numbers, whole
 from carom.orbits.arclength import Course, Point, flip, fold, point
-from carom.orbits.grazing import located_touch, reached_touch, touch
+from carom.orbits.grazing import grazes, reached, touch
 from carom.orbits.newton import NotFoundError, corrected, scales
 from carom.orbits.orbit import Orbit, refuse_if_unrepeated
 from carom.orbits.return_map import image
+from carom.state import reals, shortened
 
 _TOL = 1e-10
+_LAST = 5  # orbits, that tell what a branch comes to
 _TESTS = {"fold": fold, "flip": flip}
+_NONE = "no orbit was found further on"
+_STROBE = "an impact came to the time of the guess: begin at another t"
 
 
 class Special(NamedTuple):
@@ -92,13 +96,16 @@ def followed(orbit: Orbit, parameter: str, within: Any, step: float, most: int) 
     if not low <= value <= high:
         msg = f"within must contain the parameter's present value, {parameter} = {value:g}, got ({low:g}, {high:g})"
         raise ValueError(msg)
-    plain_numbers(step, "step", size=1, positive=True)
+    step = float(plain_numbers(step, "step", size=1, positive=True).reshape(()))
     whole(most, "most", 1)
     along = way.family.nowhere | {parameter: np.ones(())}
 
     def way_at(p: float) -> Any:
         return way._replace(family=way.family.at(parameter, p))
 
+    if way.section is None:
+        for end in (low, high):
+            way.span(way_at(end).family.parameters)
     x, n = np.asarray(way.unknowns(orbit.state)), len(way.kept)
     scale = np.append(scales(x[:n], x[n:], orbit.period), high - low)
     course = Course(lambda z: image(way_at(z[-1]), z[:-1], along), scale, _TOL, (low, high), step)
@@ -129,18 +136,17 @@ def _side(course: Course, orbit_at: Any, first: Point, most: int) -> _Side:
         try:
             new, s = next(ahead, (None, 0.0))
         except NotFoundError:
-            end = "no orbit was found further on"
-            special += [("grazing", at) for at in reached_touch([first, *points], touched)]
+            why = reached(touched[-_LAST:], [first, *points][-_LAST:], course)
+            special += [("grazing", here)] if why == "grazing" else []
+            end = _STROBE if why == "strobe" and orbit_at(here).way.section is None else _NONE
             break
         if new is None:
             end = end if len(points) == most else "the end of the range"
             break
         touched.append(touch(orbit_at(new)))
-        found = [("grazing", at) for at in located_touch(course, orbit_at, here, new, s, touched[-2:])]
-        if not found:  # multipliers jump where an impact comes or goes
-            found = [
-                (k, course.located(here, new, s, test)) for k, test in _TESTS.items() if test(here) * test(new) < 0
-            ]
+        grazing = grazes(orbit_at, touched[-2:])
+        tests = _TESTS if grazing is None else {"grazing": grazing}  # multipliers jump where an impact comes or goes
+        found = [(kind, at) for kind, test in tests.items() if (at := course.located(here, new, s, test))]
         special += sorted(found, key=lambda one: float(np.abs((one[1].z - here.z) / course.scale).max()))
         points.append(new)
         here = new
@@ -148,8 +154,8 @@ def _side(course: Course, orbit_at: Any, first: Point, most: int) -> _Side:
 
 
 def _range(within: Any) -> tuple[float, float]:
-    ends = np.asarray(plain_numbers(within, "within", size=2, of="end"))
-    if ends.shape != (2,) or not ends[0] < ends[1]:
-        msg = f"within must be a pair of numbers, the smaller first, got {within!r}"
+    ends = reals(within, "within", "a pair of numbers, the smaller first")
+    if ends.shape != (2,) or not np.isfinite(ends).all() or not ends[0] < ends[1]:
+        msg = f"within must be a pair of numbers, the smaller first, got {shortened(within)}"
         raise ValueError(msg)
     return float(ends[0]), float(ends[1])

@@ -28,7 +28,9 @@ class Family(NamedTuple):
     def made(self, parameters: dict[str, Any]) -> tuple[System, State | None]:
         """The system with these parameters, and the state if the function builds one."""
         if isinstance(self.build, System):
-            return (eqx.tree_at(lambda s: s.params, self.build, parameters) if parameters else self.build), None
+            if not parameters:
+                return self.build, None
+            return eqx.tree_at(lambda s: s.params, self.build, self.build.params | parameters), None
         made = self.build(**parameters)
         return made if isinstance(made, tuple) else (made, None)
 
@@ -43,7 +45,8 @@ class Family(NamedTuple):
 
     def refuse_unknown(self, name: Any) -> None:
         """A parameter that is followed is one number of the family."""
-        if name not in self.parameters:
+        if not isinstance(name, str) or name not in self.parameters:
+            self._refuse_whole(name)
             known = names_of([k for k, v in self.parameters.items() if np.ndim(v) == 0])
             close = did_you_mean(str(name), self.parameters)
             msg = f"parameter must be one of {known}, got {shortened(name)}{close}"
@@ -52,6 +55,17 @@ class Family(NamedTuple):
             msg = f"parameter '{name}' must be one number, got shape {np.shape(self.parameters[name])}"
             raise ValueError(msg)
 
+    def _refuse_whole(self, name: Any) -> None:
+        own = _own(self.build) if isinstance(self.build, System) else {}
+        if isinstance(name, str) and name in own and np.asarray(own[name]).dtype.kind in "iu":
+            write = f": write {name}={float(own[name])}" if np.ndim(own[name]) == 0 else ""
+            msg = f"parameter '{name}' must be a real number, but is whole{write}"
+            raise ValueError(msg)
+
+
+def _own(system: System) -> dict[str, Any]:
+    return system.params if isinstance(system.params, dict) else {}
+
 
 def family(system: Any, parameters: Mapping[str, Any] | None = None) -> Family:
     """The family of a system, or of a function of parameters that builds one."""
@@ -59,8 +73,7 @@ def family(system: Any, parameters: Mapping[str, Any] | None = None) -> Family:
         if parameters is not None:
             msg = "parameters= belongs to a function that builds the system; a System has its own, System(params=...)"
             raise ValueError(msg)
-        own = system.params if isinstance(system.params, dict) else {}
-        return Family(system, own if all(_is_number(x) for x in own.values()) else {})
+        return Family(system, {name: value for name, value in _own(system).items() if _is_number(value)})
     if not callable(system):
         msg = f"system must be a carom.System, or a function of parameters that builds one, got {shortened(system)}"
         raise TypeError(msg)

@@ -17,15 +17,19 @@ from carom.systems.contact_rows import Event
 from carom.systems.system import System
 
 _PAST = 1.001  # periods: past the section, at which an impact may lie
-_NEAR = 3.0  # steps of the branch, to where a clearance that shrinks is continued
+_NEAR = 1e-2  # of the longest step of the branch, to where what shrinks is continued
 
 
 class Touch(NamedTuple):
-    """The impacts of an orbit, the smallest clearance between them, and the speed of the weakest."""
+    """The impacts of an orbit, the smallest clearance between them, the speed of the weakest.
+
+    `spare` is the shortest time between an impact and an end of the period.
+    """
 
     impacts: int
     clearance: float
     speed: float
+    spare: float
 
 
 def touch(orbit: Orbit) -> Touch | None:
@@ -42,7 +46,9 @@ def touch(orbit: Orbit) -> Touch | None:
     a, b, da, db = gap[:-1], gap[1:], h * rate[:-1], h * rate[1:]
     turns = (da < 0) & (db > 0) & ~closes[1:] & ~bounces[1:]
     clearance = np.min(_lowest(a, b, da, db)[turns], initial=np.inf)
-    return Touch(int(hit.sum()), float(clearance), float(np.min(-rate[:-1][hit[1:]], initial=np.inf)))
+    speed = np.min(-rate[:-1][hit[1:]], initial=np.inf)
+    at = np.asarray(sol.elapsed)[hit.any(axis=1)]
+    return Touch(int(hit.sum()), float(clearance), float(speed), float(np.min([at, orbit.period - at], initial=np.inf)))
 
 
 def _lowest(a: np.ndarray, b: np.ndarray, da: np.ndarray, db: np.ndarray) -> np.ndarray:
@@ -64,29 +70,29 @@ def _gaps(system: System, t: Any, q: Any, v: Any) -> Any:
     return jax.lax.map(one, tuple(jnp.asarray(x) for x in (t, q, v)))
 
 
-def located_touch(
-    course: Course, orbit_at: Callable[[Point], Orbit], a: Point, b: Point, s: float, pair: Any
-) -> list[Point]:
-    """The orbit that grazes between two neighbours, of which one has more impacts."""
-    first, second = pair
-    if first is None or first.impacts == second.impacts:
-        return []
-    few = min(first.impacts, second.impacts)
+def grazes(orbit_at: Callable[[Point], Orbit], pair: Any) -> Callable[[Point], float] | None:
+    """A function that passes zero where an orbit grazes between two with these touches; None with as many impacts."""
+    if pair[0] is None or pair[0].impacts == pair[1].impacts:
+        return None
+    few, many = sorted(pair)
 
     def clear(at: Point) -> float:
         now = touch(orbit_at(at))
         assert now is not None
-        return now.clearance if now.impacts == few else -now.speed
+        return min(now.clearance, many.speed) if now.impacts == few.impacts else -now.speed
 
-    return [course.located(a, b, s, clear)]
+    return clear
 
 
-def reached_touch(points: list[Point], touched: list[Touch | None]) -> list[Point]:
-    """The last orbit of a branch that ends because it is about to graze."""
-    if len(points) < 2:
-        return []
-    before, now = touched[-2:]
-    if before is None or now is None:
-        return []
-    shrinks = [(a, b) for a, b in zip(before[1:], now[1:]) if np.isfinite(a) and b < a]
-    return [points[-1]] if any(b <= _NEAR * (a - b) for a, b in shrinks) else []
+def reached(touched: list[Any], points: list[Point], course: Course) -> str | None:
+    """What a branch with these last orbits is about to come to: "grazing", or "strobe" with an impact."""
+    alike = [i for i, one in enumerate(touched) if one is not None and one.impacts == touched[-1].impacts]
+    if not alike:
+        return None
+    first, last = touched[alike[0]], touched[-1]
+    s = np.linalg.norm((points[-1].z - points[alike[0]].z) / course.scale)
+    pairs = (first.clearance, last.clearance), (first.speed**2, last.speed**2), (first.spare, last.spare)
+    for kind, (a, b) in zip(("grazing", "grazing", "strobe"), pairs):
+        if np.isfinite(a) and b < a and b * s <= _NEAR * course.step * (a - b):
+            return kind
+    return None

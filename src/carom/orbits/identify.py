@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -11,19 +12,23 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array
-from scipy.optimize import least_squares
 
-from carom.arguments import names_of, plain_numbers, user_function, whole
+from carom.arguments import names_of, plain_numbers, user_function, users_frame, whole
+from carom.derivatives.asked import coarser
 from carom.derivatives.final import final_state
 from carom.methods.base import AbstractMethod
 from carom.orbits.asking import refuse_run
 from carom.orbits.family import Family, real_parameters
-from carom.orbits.statistics import covariance, interval_width, stacked_names
+from carom.orbits.statistics import Fit, Found, at_bounds, covariance, interval_width, misfit, stacked_names
 from carom.running.asking import chosen_stepping
 from carom.running.compiled import compiled
 from carom.state import Numbers, SimulationError, State, reals, shortened
 from carom.stepping.base import AbstractStepping
+from carom.systems.probe import NOT_TRACEABLE, TO_BE_TRACEABLE, result
 from carom.systems.system import System
+
+_ROUNDING = 1e-9  # of the data
+_ROUGH = 1e-3  # of the data: two runs that differ by more are not of one motion
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,9 @@ class Identified:
         residuals: data - predicted; NaN where nothing was measured.
         sigma: standard deviation of the noise, as given or as estimated.
         iterations: how many Jacobians were needed.
+        counted: whether a number of the data decided: not where nothing was measured, nor where what is predicted
+            jumps (a velocity at an impact) within the errors of the parameters.
+        warnings: what makes parameters or intervals doubtful.
     """
 
     parameters: dict[str, Any]
@@ -53,12 +61,15 @@ class Identified:
     residuals: np.ndarray
     sigma: Any
     iterations: int
+    counted: np.ndarray
+    warnings: tuple[str, ...]
 
     @property
     def correlation(self) -> np.ndarray:
         """Correlations of the errors of parameters."""
         d = np.sqrt(np.diag(self.covariance))
-        return self.covariance / np.outer(d, d)
+        with np.errstate(invalid="ignore"):
+            return self.covariance / np.outer(d, d)
 
     def __repr__(self) -> str:
         told = ", ".join(
@@ -131,22 +142,62 @@ def identify(
         known, method, chosen_stepping(h, stepping), instants, seen, whole(max_steps, "max_steps", 1)
     )
     refuse_run(system, state, method, experiment.stepping, float(instants[-1]))
-    theta = ravel_pytree(known.parameters)[0]
-    first, _ = _predicted(experiment, theta)
-    if not np.isfinite(first).all():
+    _refuse_tables(seen, system, state)
+    theta, limits = ravel_pytree(known.parameters)[0], _limits(bounds, known.parameters)
+    first, slopes = (np.asarray(x) for x in _predicted(experiment, theta))
+    if not (np.isfinite(first).all() and np.isfinite(slopes).all()):
         msg = "the run with the first guesses fails: try carom.simulate with them, or raise max_steps"
         raise SimulationError(msg)
-    measured, noise = _data(data, np.asarray(first), theta.size), _noise(sigma, np.asarray(first))
-    found = _fitted(experiment, theta, measured, noise, _limits(bounds, known.parameters))
-    free, names = found.fun.size - found.x.size, stacked_names(known.parameters)
+    measured, noise = _data(data, first, theta.size), _noise(sigma, first)
+
+    def predict(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values, J = _predicted(experiment, jnp.asarray(theta))
+        return np.asarray(values), np.asarray(J)
+
+    found = Fit(predict, measured, noise, limits, known=sigma is not None).found(np.asarray(theta))
+    return _judged(experiment, found, measured, noise, sigma, level, limits)
+
+
+def _judged(
+    experiment: _Experiment,
+    found: Found,
+    measured: np.ndarray,
+    noise: np.ndarray,
+    sigma: Any,
+    level: float,
+    limits: Any,
+) -> Identified:
+    """The intervals of a fit, and what makes them doubtful."""
+    numbers = experiment.family.parameters
+    free, names = int(found.counted.sum()) - found.theta.size, stacked_names(numbers)
     spread = 2 * found.cost / free if sigma is None else 1.0
-    C = spread * covariance(found.jac, names)
-    half = interval_width(level, free if sigma is None else None) * np.sqrt(np.diag(C))
-    ends = [found.x, found.x - half, found.x + half, np.sqrt(np.diag(C))]
-    best, low, high, errors = (_by_name(x, known.parameters) for x in ends)
-    predicted = np.asarray(_predicted(experiment, jnp.asarray(found.x))[0])
-    evidence = (instants, predicted, measured - predicted, np.sqrt(spread) if sigma is None else sigma, int(found.njev))
-    return Identified(best, {name: (low[name], high[name]) for name in best}, errors, C, names, *evidence)
+    predicted = np.asarray(_predicted(experiment, jnp.asarray(found.theta))[0])
+    values_off, J_off = _inaccuracy(experiment, found.theta, measured)
+    C, told = covariance(found.J, names, (J_off / noise[..., None])[found.counted])
+    C = spread * C
+    errors = np.sqrt(np.diag(C))
+    told += at_bounds(found.theta, errors, limits, names)
+    left = np.where(found.counted, (measured - predicted) / noise, np.nan)
+    told += misfit(left, values_off / noise, found.theta.size, known=sigma is not None)
+    for text in told:
+        warnings.warn(f"identify: {text}", stacklevel=users_frame())
+    half = interval_width(level, free if sigma is None else None) * errors
+    ends = [found.theta, found.theta - half, found.theta + half, errors]
+    best, low, high, by_name = (_by_name(x, numbers) for x in ends)
+    intervals = {name: (low[name], high[name]) for name in best}
+    evidence = (experiment.times, predicted, measured - predicted, np.sqrt(spread) if sigma is None else sigma)
+    return Identified(best, intervals, by_name, C, names, *evidence, found.looks, found.counted, tuple(told))
+
+
+def _inaccuracy(experiment: _Experiment, theta: np.ndarray, measured: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """How much a coarser run changes what is predicted, and its derivative where that is the same motion."""
+    less = coarser(experiment.stepping)
+    fine = [np.asarray(x) for x in _predicted(experiment, jnp.asarray(theta))]
+    coarse = fine if less is None else _predicted(experiment._replace(stepping=less), jnp.asarray(theta))
+    values_off, J_off = (np.nan_to_num(np.abs(np.asarray(x) - y), posinf=0.0) for x, y in zip(coarse, fine))
+    largest = np.nanmax(np.abs(measured))
+    alike = values_off <= _ROUGH * largest
+    return values_off + _ROUNDING * largest, np.where(alike[..., None], J_off, 0.0)
 
 
 @compiled
@@ -155,7 +206,7 @@ def _predicted(experiment: _Experiment, theta: Array) -> tuple[Array, Array]:
     back = ravel_pytree(experiment.family.parameters)[1]
 
     def shown(theta: Array) -> tuple[Array, Array]:
-        system, state = experiment.family.made(back(theta))
+        system, state = _traced("build", experiment.family.made, back(theta))
         assert state is not None
         more = {"stepping": experiment.stepping, "save_at": experiment.times, "max_steps": experiment.max_steps}
         saved = final_state(system, state, experiment.method, t1=experiment.times[-1], **more).saved
@@ -173,21 +224,21 @@ def _seen(observe: Any, system: System, state: State) -> Array:
     return jnp.atleast_1d(jnp.asarray(observe(system.given, t=state.t, q=state.q, v=state.v), float))
 
 
-def _fitted(experiment: _Experiment, theta: Any, measured: np.ndarray, noise: np.ndarray, limits: Any) -> Any:
-    there = ~np.isnan(measured)
-    last: dict[bytes, tuple[np.ndarray, np.ndarray]] = {}
+def _traced(role: str, fn: Callable[..., Any], *args: Any) -> Any:
+    """What a user's function makes of traced numbers."""
+    try:
+        return fn(*args)
+    except NOT_TRACEABLE:
+        msg = f"{role}: {TO_BE_TRACEABLE}; float() makes a number that no derivative sees"
+        raise TypeError(msg) from None
 
-    def both(theta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        key = theta.tobytes()
-        if key not in last:
-            last.clear()
-            values, J = (np.asarray(x) for x in _predicted(experiment, jnp.asarray(theta)))
-            last[key] = (((values - measured) / noise)[there], (J / noise[..., None])[there])
-        return last[key]
 
-    settings: dict[str, Any] = {"jac": lambda x: both(x)[1], "bounds": limits, "x_scale": "jac"}
-    close = dict.fromkeys(("xtol", "ftol", "gtol"), 1e-12)
-    return least_squares(lambda x: both(x)[0], np.asarray(theta), **settings, **close)
+def _refuse_tables(seen: Any, system: System, state: State) -> None:
+    """Refuse what is observed where it is no vector."""
+    shape = () if seen is None else result(seen, "observe", state, system).shape
+    if len(shape) > 1:
+        msg = f"observe must return a number or a vector, got shape {shape}"
+        raise ValueError(msg)
 
 
 def _by_name(theta: np.ndarray, like: dict[str, Any]) -> dict[str, Any]:
@@ -214,6 +265,10 @@ def _data(data: Numbers, like: np.ndarray, unknown: int) -> np.ndarray:
     if found.shape != like.shape:
         msg = f"data must have a row per time and a column per number that is observed, {like.shape}, got {found.shape}"
         raise ValueError(msg)
+    if np.isinf(found).any():
+        row = int(np.flatnonzero(np.isinf(found).any(axis=1))[0])
+        msg = f"data must be finite, or NaN where nothing was measured, got an infinite number in row {row}"
+        raise ValueError(msg)
     count = int(np.sum(~np.isnan(found)))
     if count <= unknown:
         msg = f"data must have more numbers than there are parameters, {unknown}, got {count}"
@@ -233,11 +288,18 @@ def _limits(bounds: Mapping[str, tuple[float, float]] | None, parameters: dict[s
     if unknown:
         msg = f"bounds: {unknown[0]} is no parameter; there are {names_of(list(parameters))}"
         raise ValueError(msg)
+    for name, pair in bounds.items():
+        if np.shape(reals(pair, f"bounds: {name}", "a pair of numbers, (lowest, highest)"))[:1] != (2,):
+            msg = f"bounds: {name} must be a pair of numbers, (lowest, highest), got {shortened(pair)}"
+            raise ValueError(msg)
     ends = []
     for side, far in enumerate((-np.inf, np.inf)):
         wanted = {k: np.full(np.shape(x), bounds[k][side] if k in bounds else far) for k, x in parameters.items()}
         ends.append(np.asarray(ravel_pytree(wanted)[0]))
     start = np.asarray(ravel_pytree(parameters)[0])
+    if not np.isfinite(start).all():
+        msg = f"parameters: {stacked_names(parameters)[int(np.argmin(np.isfinite(start)))]} must be finite"
+        raise ValueError(msg)
     outside = ~((ends[0] < start) & (start < ends[1]))
     if outside.any():
         name = stacked_names(parameters)[int(np.argmax(outside))]

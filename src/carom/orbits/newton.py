@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-_NEGLIGIBLE = 1e-7  # relative size of singular values of directions in which nothing returns elsewhere
-_NOISE = 1e-6  # relative size of corrections that may be rounding and truncation
+_NEGLIGIBLE = (1e-7, 1e-9, 1e-11, 1e-13)  # relative size of singular values of directions that return as they were
+_LARGE = 1e3  # singular values beyond it do not make others negligible
+NOISE = 1e-6  # relative size of corrections that may be rounding and truncation
+_STALLED = 0.9  # ratio of successive corrections, above which, twice, only noise is left
 _SHORTEST = 1 / 16  # part of a correction that is tried
 
 
@@ -31,6 +33,11 @@ class Image(NamedTuple):
     def jacobian(self) -> np.ndarray:
         """The derivative of the return map."""
         return self.slopes[:, :-1]
+
+
+def no_image(n: int) -> Image:
+    """That of a point with n unknowns where the map is not to be evaluated."""
+    return Image(np.full(n, np.nan), np.nan, np.zeros(0), np.full((n, n + 1), np.nan), 0)
 
 
 class Found(NamedTuple):
@@ -71,19 +78,19 @@ def corrected(
 ) -> Found:
     """The point that returns, on the plane through z with this normal (in units of the scale).
 
-    Corrections are shortened where the run fails or the point moves further than before. They end when smaller than
-    `tol`, or when so small that only noise can keep them from shrinking.
+    Corrections are shortened where the run fails or the point moves further than before. They end when they,
+    and what they leave of the equations, are smaller than `tol`, or so small that only noise keeps them from shrinking.
     """
     z, level = np.array(z, float), normal @ (z / scale)
-    image, last = image_of(z), np.inf
+    image, last, slow = image_of(z), np.inf, 0
     for k in range(1, most + 1):
         if image.status or not np.isfinite(image.slopes).all():
             raise NotFoundError(z, image, k, np.inf)
         moves = defect(image, z, scale)
         equations = np.vstack([rows(image, scale), normal])
-        step = -np.linalg.lstsq(equations, np.append(moves, normal @ (z / scale) - level), rcond=_NEGLIGIBLE)[0]
-        error = float(np.max(np.abs(step)))
-        if error <= tol or (error <= _NOISE and error > 0.5 * last):
+        step, error = _correction(equations, np.append(moves, normal @ (z / scale) - level))
+        slow = slow + 1 if error > _STALLED * last else 0
+        if error <= tol or (error <= NOISE and slow == 2):
             return Found(z, image, k, error)
         last, part = error, 1.0
         while True:
@@ -95,6 +102,22 @@ def corrected(
             part /= 2
         z, image = z + part * step * scale, trial
     raise NotFoundError(z, image, most, last)
+
+
+def _correction(equations: np.ndarray, moves: np.ndarray) -> tuple[np.ndarray, float]:
+    """The shortest correction, and the larger of its size and of what it leaves.
+
+    Directions in which points return as they were are left alone. Beside large multipliers others look like them, but
+    without those the equations do not hold.
+    """
+    part = min(1.0, _LARGE / float(np.linalg.norm(equations, 2)))
+    step, left = np.zeros_like(moves), np.inf
+    for negligible in _NEGLIGIBLE:
+        step = -np.linalg.lstsq(equations, moves, rcond=part * negligible)[0]
+        left = _size(equations @ step + moves)
+        if left <= NOISE:
+            break
+    return step, max(_size(step), left)
 
 
 def _size(x: np.ndarray) -> float:

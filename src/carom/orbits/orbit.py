@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from carom.orbits.branch import Branch
 
 _REPEATED = 1e-5  # of its size: rounds of an orbit differ by less
+_AT_ONCE = 1e-9  # of its size: an orbit moves by more
 _NEUTRAL = 1e-6  # multipliers so near 1 in size are 1
 
 
@@ -160,6 +161,7 @@ def periodic_orbit(
     if not isinstance(guess, State):
         msg = f"guess must be a carom.State, got {shortened(guess)}"
         raise TypeError(msg)
+    tol = float(plain_numbers(tol, "tol", size=1, positive=True))
     known = family(system, parameters)
     made = known.member(known.parameters)
     steps, until = chosen_stepping(h, stepping), _section(section)
@@ -185,6 +187,14 @@ def refuse_if_unrepeated(orbit: Orbit, where: str) -> None:
     later = way._replace(state=state.moved(state.t + orbit.period, q, state.v))
     again = image(later, x, way.family.nowhere)
     gained = orbit.period * orbit.system.acceleration(state.t, state.q, state.v)
+    rates = (orbit.system.rate(state.t, state.q, state.v), gained)
+    moved = orbit.period * max(np.max(np.abs(rate)) for rate in rates)
+    if way.section is not None and moved <= _AT_ONCE * np.max(np.abs([x, way.unknowns(way.state)])):
+        msg = (
+            f"what was found{where} hardly moves until its return, after {orbit.period:.3g}: it stands still there, or "
+            f"meets its section again where it begins. Give a guess further from rest, or another section"
+        )
+        raise SimulationError(msg)
     sizes = [np.abs(way.unknowns(s)) for s in (state, state.moved(state.t, state.q, gained), way.state)]
     sizes = np.max(sizes, axis=0)  # at its start, an orbit may be at rest
     apart = np.max(np.abs(again.end - x) / scales(sizes[:n], sizes[n:], orbit.period))

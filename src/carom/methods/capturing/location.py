@@ -196,7 +196,8 @@ def dip(before: Margins, within: Array, trial: Trial, window: Array) -> Array:
 
     zero = jnp.zeros_like(newton[0])
     at = jax.lax.fori_loop(1, _FINE, look, (newton[0], jnp.zeros(zero.shape, jnp.int32)))[1]
-    bottom = 0.5 * sum(jax.lax.fori_loop(0, _NARROWED, narrow, (place(at - 1), place(at + 1))))
+    low, high = jax.lax.fori_loop(0, _NARROWED, narrow, (place(at - 1), place(at + 1)))
+    bottom = 0.5 * (low + high)
     lowest = curve(bottom)
     first = jax.lax.fori_loop(0, _NARROWED, halve, (zero, bottom))[1]
     tau = trial.tau * jnp.where(lowest < 0, 0.5 * (first + bottom), bottom)
