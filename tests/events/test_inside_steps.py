@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 import carom
 from fuzz import oracles
@@ -83,6 +84,58 @@ def test_short_rests_and_shallow_hits_are_found_whatever_else_the_step_holds():
         told = f"rest {rest}, slow {slow}, down {down}, deep {deep}, hit {hit}"
         np.testing.assert_allclose(sol.v[-1], truth, atol=2e-9 / np.sqrt(deep) + 1e-8, rtol=0, err_msg=told)
         assert abs(sol.v[-1, 0] - truth[0]) <= 1e-8, told
+
+
+def test_friction_that_lets_go_for_less_than_a_constant_step_is_seen_by_its_forces():
+    """A pulse exceeds what the block's friction can hold for .875 steps; its motion by quadrature."""
+
+    def excess(t):
+        return 1.99103383 * np.exp(-(((t - 0.47367184) / 0.0263659) ** 2)) - 1.0
+
+    pulse = {"push": lambda t, q, v: 1.99103383 * jnp.exp(-(((t - 0.47367184) / 0.0263659) ** 2)) * jnp.ones(1)}
+    rubs = carom.FrictionElements(slip, limit=1.0)
+    begins = brentq(excess, 0.4, 0.47367184)
+    t = np.linspace(begins, 0.7, 200001)
+    speed = np.append(0.0, np.cumsum(0.5 * (excess(t)[1:] + excess(t)[:-1]) * np.diff(t)))
+    moves = np.cumprod(np.append(1.0, speed[1:] > 0.0))
+    far = np.trapezoid(speed * moves, t)
+    block, start = carom.System(1.0, None, pulse, friction=rubs), carom.State([0.0], [0.0])
+    sol = carom.simulate(block, start, carom.EventCapturing(carom.explicit(5)), t1=1.0, h=0.05)
+    assert list(sol.events.kind) == ["slips", "sticks"]
+    assert sol.q[-1, 0] == pytest.approx(far, rel=0.01)
+
+
+def over_a_shaking_wall(t, q, p):
+    return q + p["apart"] - 0.02 * jnp.sin(50.0 * t + p["phase"])
+
+
+def test_a_wall_that_shakes_several_times_within_a_step_is_not_passed_through():
+    """A ball that is pulled away turns just where the wall reaches it; the first hit is found on a fine grid."""
+    rng, told = np.random.default_rng(11), 0
+    method, stepping = carom.EventCapturing(carom.explicit(5)), carom.Adaptive(1e-8, 1e-10, h_max=0.1)
+    contact = carom.Contacts(over_a_shaking_wall, restitution=0.8)
+    for _ in range(16):
+        turn, phase, deep = rng.uniform(0.8, 1.6), rng.uniform(0.0, 6.3), 10.0 ** rng.uniform(-6.0, -3.5)
+        t = np.linspace(0.0, 2 * turn, 400001)
+        wall = 0.02 * np.sin(50.0 * t + phase)
+        apart = deep - np.min(0.5 * (t - turn) ** 2 - wall)
+        gap = lambda t: 0.5 * (t - turn) ** 2 + apart - 2 * deep + 0 * t - 0.02 * np.sin(50.0 * t + phase)  # noqa: B023
+        below = np.flatnonzero(gap(t) < 0)[0]
+        hit = brentq(gap, t[below - 1], t[below], xtol=1e-15)
+        before, moves = hit - turn, np.cos(50.0 * hit + phase)
+        after = moves - 0.8 * (before - moves)
+        later = t[below + 1 :]
+        flight = 0.5 * (hit - turn) ** 2 + after * (later - hit) + 0.5 * (later - hit) ** 2
+        if np.min(flight + apart - 2 * deep - 0.02 * np.sin(50.0 * later + phase)) < 0.0:
+            continue  # it hits again
+        told += 1
+        numbers = {"apart": apart - 2 * deep, "phase": phase}
+        ball = carom.System(1.0, lambda q: -q[0], contacts=contact, params=numbers)
+        sol = carom.simulate(ball, carom.State([0.5 * turn**2], [-turn]), method, t1=2 * turn, stepping=stepping)
+        assert sol.v[-1, 0] == pytest.approx(after + 2 * turn - hit, abs=1e-4), (
+            f"turn {turn}, phase {phase}, deep {deep}"
+        )
+    assert told >= 8
 
 
 CAPTURE = carom.EventCapturing(carom.radau_iia(3), projection=True)

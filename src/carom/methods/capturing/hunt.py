@@ -14,7 +14,7 @@ from carom.arguments import UserFunction
 from carom.interpolation import hermite
 from carom.methods.capturing.active_set import Coefficients, Motion, Piece, smooth_piece, survey
 from carom.methods.capturing.location import LOOKS, Aim, Found, Search, Trial, after_trial, crossing, dip
-from carom.methods.capturing.margins import Margins, forces_left, margins
+from carom.methods.capturing.margins import Margins, both_sides, forces_left, margins
 from carom.methods.capturing.modes import Modes
 from carom.methods.capturing.timing import beneath
 from carom.solvers.roots import Expanded, rarely, repeated, rooted
@@ -23,7 +23,7 @@ from carom.systems.system import System
 
 
 class Hunt(eqx.Module):
-    """A piece that begins at `state` with given modes, at most `longest`; `wary` ones look into trials on suspicion."""
+    """A piece that begins at `state` with given modes, at most `longest`; `wary` ones look at gaps inside trials too."""
 
     system: System
     tableau: Coefficients
@@ -45,13 +45,14 @@ class Hunt(eqx.Module):
         """A piece of length tau and its end."""
         piece = smooth_piece(self.system, self.tableau, self.state, self.start, self.modes, tau, self.form)
         at = survey(self.system, self.state.t + tau, piece.q, piece.v).under(self.modes)
-        return Trial(tau, piece, at, margins(at, self.modes, self.span))
+        return Trial(tau, piece, at, margins(at, self.modes, self.span), self.at_start.value > 0)
 
     def look(self, s: Search) -> Found:
         """One more trial, and looks inside of it where that is suspicious."""
         trial = self.trial(s.tau)
-        suspicious = self.turns(trial) | self.suspicious(trial) if self.wary else self.turns(trial)
-        looks = (s.k == 0) & ~trial.failed & suspicious
+        suspicious = self.turns(trial) | self.forces_may_end(trial)
+        suspicious = suspicious | self.gaps_may_close(trial) if self.wary else suspicious
+        looks = ~jnp.any(s.suspects) & (s.low <= 0) & ~trial.failed & suspicious
         deepest = rarely(looks, _deepest, jnp.asarray(jnp.inf), self, trial)
         return after_trial(s, trial, deepest, self.longest, self.aim)
 
@@ -68,40 +69,48 @@ class Hunt(eqx.Module):
         v = hermite(*ends, state.v, piece.v, self.start.acceleration, trial.at.acceleration, t)
         return t, hermite(*ends, state.q, piece.q, d0, d1, t), v
 
-    def suspicious(self, trial: Trial) -> Array:
-        """Whether a force (by the stages) or a gap (by looks at it) may be negative in between."""
-        laws, system = self.modes.laws, self.system
-        if not laws.count:
+    def forces_may_end(self, trial: Trial) -> Array:
+        """Whether, by the stages, a force may be negative in between."""
+        if not self.modes.laws.count:
             return jnp.asarray(False)
-        if any(isinstance(group.limit, UserFunction) for group in system.friction_groups):
+        if any(isinstance(group.limit, UserFunction) for group in self.system.friction_groups):
             return jnp.asarray(True)
         with_stage = lambda lam: eqx.tree_at(lambda m: m.lam, self.start, lam)  # noqa: E731
         stages = jax.vmap(lambda lam: forces_left(with_stage(lam), self.modes))(trial.piece.lam)
         ends = (forces_left(motion, self.modes)[None] for motion in (self.start, trial.at))
         forces = jnp.concatenate([stages, *ends])
         low = jnp.min(forces, axis=0)
-        found = jnp.any(low < jnp.max(forces, axis=0) - low)
-        if laws.contacts:
-            times = self.state.t + jnp.asarray(LOOKS) * trial.tau
-            gaps = jax.vmap(lambda t: system.gaps(*self.inside(trial, t)[:2]))(times)
-            gaps = jnp.concatenate([self.start.point.gap[None], gaps, trial.at.point.gap[None]])
-            bend = gaps[2:] - 2 * gaps[1:-1] + gaps[:-2]
-            found = found | jnp.any(~self.modes.closed & (jnp.min(gaps, axis=0) < 2 * jnp.max(jnp.abs(bend), axis=0)))
-        return found
+        return jnp.any(low < jnp.max(forces, axis=0) - low)
+
+    def gaps_may_close(self, trial: Trial) -> Array:
+        """Whether, by looks at it, a gap may be negative in between."""
+        if not self.modes.laws.contacts:
+            return jnp.asarray(False)
+        times = self.state.t + jnp.asarray(LOOKS) * trial.tau
+        gaps = jax.vmap(lambda t: self.system.gaps(*self.inside(trial, t)[:2]))(times)
+        gaps = jnp.concatenate([self.start.point.gap[None], gaps, trial.at.point.gap[None]])
+        bend = gaps[2:] - 2 * gaps[1:-1] + gaps[:-2]
+        return jnp.any(~self.modes.closed & (jnp.min(gaps, axis=0) < 2 * jnp.max(jnp.abs(bend), axis=0)))
 
 
 def _deepest(_: Array, hunt: Hunt, trial: Trial) -> Array:
-    def within(part: Array) -> Array:
-        at = survey(hunt.system, *hunt.inside(trial, hunt.state.t + part * trial.tau)).under(hunt.modes)
-        return margins(at, hunt.modes, hunt.span).value
+    def sides(at: Motion) -> Array:
+        return both_sides(at, hunt.modes, hunt.span)
 
-    return dip(hunt.at_start, jax.lax.map(within, jnp.asarray(LOOKS)), trial, hunt.aim.window)
+    def within(part: Array) -> Array:
+        return sides(survey(hunt.system, *hunt.inside(trial, hunt.state.t + part * trial.tau)).under(hunt.modes))
+
+    looked = jax.lax.map(within, jnp.asarray(LOOKS))
+    values = jnp.concatenate([sides(hunt.start)[None], looked, sides(trial.at)[None]])
+    under = (trial.margins.value < 0) & ~trial.margins.over
+    under = jnp.pad(under, (0, values.shape[1] - under.size))
+    return dip(values, under, trial.tau, hunt.aim.window)
 
 
 def _after_trials(given: tuple[Hunt, Array, Array]) -> Found:
     hunt, h, at_once = given
     nothing = Piece.of_no_length(hunt.state, hunt.modes.laws.rows, hunt.tableau.b.size)
-    before = Trial(jnp.zeros_like(h), nothing, hunt.start, hunt.at_start)
+    before = Trial(jnp.zeros_like(h), nothing, hunt.start, hunt.at_start, hunt.at_start.value > 0)
     first = Found(Search.begin(h, hunt.longest, hunt.at_start.value), before, at_once)
     return repeated(lambda f: f.pending, lambda f: hunt.look(f.search), first)
 

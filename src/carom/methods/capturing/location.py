@@ -38,6 +38,7 @@ class Trial(eqx.Module):
     piece: Piece
     at: Motion
     margins: Margins
+    crossed: Array
 
     @property
     def failed(self) -> Array:
@@ -47,7 +48,12 @@ class Trial(eqx.Module):
     @property
     def seen(self) -> Array:
         """Whether the step ends before it or at its end."""
-        return jnp.any(self.margins.over) | self.failed
+        return jnp.any(self.over) | self.failed
+
+    @property
+    def over(self) -> Array:
+        """Laws that have had their event: also gaps that were open at the start and are negative, though they rise."""
+        return self.margins.over | (self.crossed & self.margins.gaps & (self.margins.value < 0))
 
 
 class Aim(eqx.Module):
@@ -129,7 +135,7 @@ def after_trial(s: Search, trial: Trial, deepest: Array, longest: Array, aim: Ai
     high = jnp.where(dipped, 2 * deepest, keep(trial.tau, s.high))  # the next trial is the middle
     margin_low = keep(s.margin_low, trial.margins.value)
     margin_high = keep(jnp.where(failed, s.margin_high, trial.margins.value), s.margin_high)
-    suspects = keep(trial.margins.over & ~failed, s.suspects)
+    suspects = keep(trial.over & ~failed, s.suspects)
     width, k = jnp.where(s.k % 3 == 2, s.high - s.low, s.width), s.k + 1
     counts = (s.evaluations + trial.piece.evaluations + 1, s.iterations + trial.piece.iterations)
     new = Search(s.h, trial.tau, low, high, width, margin_low, margin_high, suspects, k, *counts)
@@ -152,7 +158,7 @@ def next_trial(s: Search, tau: Array, longest: Array, aim: Aim) -> Array:
     return jnp.where(longest - tau < aim.floor, longest, tau)
 
 
-def dip(before: Margins, within: Array, trial: Trial, window: Array) -> Array:
+def dip(values: Array, under: Array, tau: Array, window: Array) -> Array:
     """Where to look for a margin that is negative inside a trial, by its polynomial; infinite if none can be.
 
     The fourth difference of the five values bounds the polynomial's error: a margin that comes as close to zero is
@@ -160,7 +166,7 @@ def dip(before: Margins, within: Array, trial: Trial, window: Array) -> Array:
     end of the trial, below zero, is not over there. A loop over places, not an array of them: with arrays of more than
     512 bytes anywhere inside, XLA runs the whole step on its thread pool.
     """
-    values = jnp.concatenate([before.value[None], within, trial.margins.value[None]])
+    last = values[-1]
     newton = [values[0]]
     for _ in range(4):
         values = jnp.diff(values, axis=0)
@@ -200,9 +206,8 @@ def dip(before: Margins, within: Array, trial: Trial, window: Array) -> Array:
     bottom = 0.5 * (low + high)
     lowest = curve(bottom)
     first = jax.lax.fori_loop(0, _NARROWED, halve, (zero, bottom))[1]
-    tau = trial.tau * jnp.where(lowest < 0, 0.5 * (first + bottom), bottom)
-    under = (trial.margins.value < 0) & ~trial.margins.over
-    inner = (lowest < newton[0]) & ((lowest < trial.margins.value) | under) & (newton[0] > 0)
+    tau = tau * jnp.where(lowest < 0, 0.5 * (first + bottom), bottom)
+    inner = (lowest < newton[0]) & ((lowest < last) | under) & (newton[0] > 0)
     return jnp.min(jnp.where(inner & (lowest < doubt) & (tau > window), tau, jnp.inf), initial=jnp.inf)
 
 

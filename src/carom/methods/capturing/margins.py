@@ -57,6 +57,20 @@ def forces_left(now: Motion, modes: Modes) -> Array:
     return jnp.concatenate([value, jnp.where(modes.stuck & modes.carried & now.point.rough, reserve(now), _NEVER)])
 
 
+def both_sides(now: Motion, modes: Modes, span: Array) -> Array:
+    """Margins, and those of the other limit of friction that sticks along a line: each is smooth, the least is not."""
+    value, laws = margins(now, modes, span).value, now.point.laws
+    n = laws.contacts
+    if laws.count == n:
+        return value
+    low, high = limits(now)
+    force = totals(laws, now.lam)
+    sided = modes.stuck & modes.carried & now.point.rough & ~in_plane(laws)
+    slack = _SLACK * lengths(laws, now.lam)
+    first = jnp.where(sided, force - low + slack, value[n:])
+    return jnp.concatenate([value[:n], first, jnp.where(sided, high - force + slack, _NEVER)])
+
+
 def slipping(now: Motion, modes: Modes) -> tuple[Array, Array]:
     """Slip velocity of every friction law along its direction of slip, and its rate."""
     at, laws = now.point, now.point.laws

@@ -139,7 +139,7 @@ def settled(before: tuple[Modes, Array], at: Point, solver: AbstractContactSolve
     problem = posed(at)
     result = solver(problem, P).after(status)
     gained = problem.velocity(result.P)
-    slack = _OPENING * jnp.max(jnp.abs(problem.c))
+    slack = _OPENING * jnp.max(jnp.abs(problem.c)) + 1e-290
     closed = modes.closed & (gained[:n] <= slack)
     begins = candidates & ~(lengths(laws, gained) <= slack)
     heading = jnp.where(by_row(laws, begins), headings(at, gained), modes.heading)
