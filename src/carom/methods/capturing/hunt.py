@@ -23,7 +23,7 @@ from carom.systems.system import System
 
 
 class Hunt(eqx.Module):
-    """A piece that begins at `state` with given modes, at most `longest`; `wary` ones look at gaps inside trials too."""
+    """A piece that begins at `state` with given modes, at most `longest`; `wary` ones look at gaps inside too."""
 
     system: System
     tableau: Coefficients
