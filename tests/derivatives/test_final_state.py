@@ -60,6 +60,7 @@ def test_the_derivatives_of_a_bouncing_ball_are_those_of_the_closed_form(ball, p
     assert np.max(np.abs(reverse - forward)) <= 1e-12 * np.max(np.abs(slopes))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("velocity", [-1.0, 0.0, 0.5])
 def test_what_starts_under_the_surface_hits_as_soon_as_it_falls(ball, velocity):
     """Where it is: at once, or at the apex of its flight. No surface makes it late."""

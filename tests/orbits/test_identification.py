@@ -145,6 +145,7 @@ def test_parameters_that_do_not_matter_are_named_even_alone():
     assert np.isfinite(found.errors["damping"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [{"h": 0.2}, {"stepping": carom.Adaptive(1e-6, 1e-8)}], ids=["constant", "adaptive"])
 def test_parameters_that_only_truncation_tells_apart_are_named(more):
     """The energy of a pendulum does not say where on its orbit it began."""
